@@ -1,0 +1,1 @@
+"""Hydra's settings, found by the package wherever it is installed."""

@@ -1,0 +1,8 @@
+"""Learn Locally, Correct Globally (LLCG, ICLR 2022) as a multi-process trainer on torch.distributed."""
+
+import os
+
+__version__ = "0.1.0"
+
+# DGL otherwise prints a notice and writes ~/.dgl/config.json at its first import, from every rank at once.
+os.environ.setdefault("DGLBACKEND", "pytorch")

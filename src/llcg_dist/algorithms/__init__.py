@@ -1,0 +1,22 @@
+"""One short file per method; each says only what differs from plain parameter averaging."""
+
+from llcg_dist.algorithms.base import Algorithm
+from llcg_dist.algorithms.llcg import Llcg
+from llcg_dist.algorithms.psgd_pa import PsgdPa
+from llcg_dist.algorithms.server_only import ServerOnly
+from llcg_dist.algorithms.single import Single
+from llcg_dist.config import Config
+from llcg_dist.errors import UserError
+
+_ALGORITHMS: dict[str, type[Algorithm]] = {
+    "psgd_pa": PsgdPa,
+    "llcg": Llcg,
+    "single": Single,
+    "server_only": ServerOnly,
+}
+
+
+def build_algorithm(config: Config) -> Algorithm:
+    if config.algorithm.name not in _ALGORITHMS:
+        raise UserError(f"algorithm={config.algorithm.name}: must be one of {', '.join(_ALGORITHMS)}")
+    return _ALGORITHMS[config.algorithm.name](config)

@@ -1,0 +1,39 @@
+"""What a method may change about a round."""
+
+from collections.abc import Callable, Sequence
+
+from torch import Tensor
+
+from llcg_dist.comm.channel import Update
+from llcg_dist.comm.ledger import Kind
+from llcg_dist.config import Config
+from llcg_dist.core.average import weighted_average
+from llcg_dist.core.schedule import local_steps
+
+Walk = Callable[[Tensor, int, int], Tensor]
+"""(theta, round, steps) -> theta: gradient steps on the server's whole graph."""
+
+
+class Algorithm:
+    """Local steps on every part, then averaging. Subclasses override only what differs."""
+
+    crosses: frozenset[Kind] = frozenset({Kind.PARAMETERS})
+    """Kinds of message that may cross besides control; any other is an error."""
+
+    trains_on_parts = True
+    """One process per part (False: rank 0 alone)."""
+
+    def __init__(self, config: Config) -> None:
+        self.config = config
+
+    def local_steps(self) -> list[int]:
+        """Steps of each machine in rounds 1..R."""
+        return local_steps(self.config.algorithm, self.config.num_rounds)
+
+    def average(self, theta: Tensor, updates: Sequence[Update], weights: Sequence[float]) -> Tensor:
+        """θ after the machines' round; `theta` is what they started from."""
+        return weighted_average([update.theta for update in updates], weights)
+
+    def correct(self, theta: Tensor, round_: int, walk: Walk) -> Tensor:
+        """θ after the server's own steps, if the method takes any."""
+        return theta

@@ -1,0 +1,64 @@
+"""Starts the ranks of a job on this host through torchrun's elastic launcher; its outcome becomes an exit code."""
+
+import json
+import logging
+import os
+import sys
+import uuid
+from collections.abc import Sequence
+from pathlib import Path
+
+from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs, SignalException, Std
+from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
+from torch.distributed.launcher.api import LaunchConfig, elastic_launch
+
+from llcg_dist.cli.console import print_error
+
+
+def launch(num_processes: int, threads: int, run_dir: Path, overrides: Sequence[str]) -> int:
+    """Rank 0 keeps the terminal; what the machines print goes to run_dir/logs/torchrun."""
+    logging.getLogger("torch.distributed").setLevel(logging.CRITICAL)  # we report failures ourselves, in one line
+    os.environ["OMP_NUM_THREADS"] = str(threads)
+    log_dir = run_dir / "logs" / "torchrun"
+    log_dir.mkdir(parents=True, exist_ok=True)
+    quiet = {rank: Std.ALL for rank in range(1, num_processes)}
+    config = LaunchConfig(
+        min_nodes=1,
+        max_nodes=1,
+        nproc_per_node=num_processes,
+        run_id=uuid.uuid4().hex[:8],
+        rdzv_backend="c10d",
+        rdzv_endpoint="127.0.0.1:0",
+        local_addr="127.0.0.1",
+        max_restarts=0,
+        logs_specs=DefaultLogsSpecs(log_dir=str(log_dir), redirects={0: Std.NONE, **quiet}),
+    )
+    try:
+        elastic_launch(config, sys.executable)("-m", "llcg_dist.train", *overrides, f"run_dir={run_dir}")
+    except ChildFailedError as failed:
+        return _report(failed, run_dir)
+    except SignalException as stopped:
+        print_error(f"stopped by {stopped.sigval.name}")
+        return 128 + int(stopped.sigval)
+    return 0
+
+
+def _report(failed: ChildFailedError, run_dir: Path) -> int:
+    """One line from the rank that failed first. Rank 0 has the terminal and has already spoken for itself."""
+    rank, failure = failed.get_first_failure()
+    told = failure.error_file and Path(failure.error_file).exists()
+    if not told:
+        how = f"was killed by {failure.signal_name()}" if failure.exitcode < 0 else f"ended with {failure.exitcode}"
+        print_error(f"rank {rank}{_part_of(rank, run_dir)} {how}; its log is under {run_dir / 'logs'}")
+    elif rank != 0:
+        print_error(str(json.loads(Path(failure.error_file).read_text())["message"]["message"]))
+    return 2 if failure.exitcode == 2 else 1
+
+
+def _part_of(rank: int, run_dir: Path) -> str:
+    known = run_dir / "logs" / "ranks.json"
+    if rank == 0:
+        return " (server)"
+    if not known.exists():
+        return ""
+    return f" (part {json.loads(known.read_text())['rank_of_part'].index(rank)})"

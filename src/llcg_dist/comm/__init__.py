@@ -1,0 +1,1 @@
+"""What crosses the network, and nothing else: typed messages, a ledger of their bytes, two transports."""

@@ -1,0 +1,143 @@
+"""The transport between real processes: torch.distributed collectives, rank 0 the server, ranks 1..P the machines.
+
+A model crosses as one flat buffer, gathered at rank 0 and broadcast back. Gathering (rather than reducing) keeps the
+machines' updates apart until the server has them, so that they can be averaged in part order and no machine ever sees
+another's partial sums.
+"""
+
+import json
+import time
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from llcg_dist.comm.channel import Report, Update
+from llcg_dist.comm.ledger import Direction, Kind, Ledger, Message, Phase
+from llcg_dist.errors import ProtocolError
+
+_LONGEST_NAP = 2e-3
+_LARGEST_JSON = 1 << 20
+
+
+class PeerLostError(Exception):
+    """A collective failed: another rank died, or said nothing for too long."""
+
+
+def choose_backend(requested: str, device: str) -> str:
+    """torch.distributed's name for cluster.backend: NCCL where ranks have GPUs, with Gloo beside it for CPU tensors."""
+    if requested == "nccl" or (requested == "auto" and device == "cuda"):
+        return "cpu:gloo,cuda:nccl"
+    return "gloo"
+
+
+class Cluster:
+    """The process group of one job, from joining it to leaving it in order. Nothing crosses it uncounted."""
+
+    def __init__(self, backend: str, timeout: float, ledger: Ledger) -> None:
+        try:
+            dist.init_process_group(backend, timeout=timedelta(seconds=timeout))
+        except (RuntimeError, ValueError) as error:
+            raise PeerLostError(f"cannot join the other ranks: {_first_line(error)}") from error
+        self.rank, self.size = dist.get_rank(), dist.get_world_size()
+        self.wire_device = "cuda" if "nccl" in backend else "cpu"
+        self.ledger = ledger
+
+    def gather(self, tensor: Tensor, kind: Kind, phase: Phase = Phase.ROUND) -> list[Tensor]:
+        """One tensor of the same shape from every rank, by rank; empty at all but rank 0."""
+        self._count(Message.of(tensor, kind, Direction.UP, phase))
+        received = [torch.empty_like(tensor) for _ in range(self.size)] if self.rank == 0 else None
+        self._wait(dist.gather(tensor, received, dst=0, async_op=True))
+        return received or []
+
+    def broadcast(self, tensor: Tensor, kind: Kind, phase: Phase = Phase.ROUND) -> Tensor:
+        """Rank 0's tensor, written into everyone's."""
+        self._count(Message.of(tensor, kind, Direction.DOWN, phase))
+        self._wait(dist.broadcast(tensor, src=0, async_op=True))
+        return tensor
+
+    def gather_json(self, content: dict[str, Any]) -> list[dict[str, Any]]:
+        """A JSON object from every rank, by rank; empty at all but rank 0. For the handshake."""
+        encoded = json.dumps(content).encode()
+        sizes = self.gather(torch.tensor([len(encoded)]), Kind.CONTROL, Phase.HANDSHAKE)
+        width = torch.tensor([max((int(size) for size in sizes), default=0)])
+        self.broadcast(width, Kind.CONTROL, Phase.HANDSHAKE)
+        padded = torch.zeros(_checked(int(width)), dtype=torch.uint8)
+        padded[: len(encoded)] = torch.frombuffer(bytearray(encoded), dtype=torch.uint8)
+        rows = self.gather(padded, Kind.CONTROL, Phase.HANDSHAKE)
+        return [json.loads(bytes(row.tolist()).rstrip(b"\0")) for row in rows]
+
+    def broadcast_json(self, content: dict[str, Any]) -> dict[str, Any]:
+        """Rank 0's JSON object, at every rank. For the handshake."""
+        encoded = torch.frombuffer(bytearray(json.dumps(content).encode()), dtype=torch.uint8)
+        size = self.broadcast(torch.tensor([len(encoded)]), Kind.CONTROL, Phase.HANDSHAKE)
+        buffer = encoded if self.rank == 0 else torch.zeros(_checked(int(size)), dtype=torch.uint8)
+        return json.loads(bytes(self.broadcast(buffer, Kind.CONTROL, Phase.HANDSHAKE).tolist()))
+
+    def close(self) -> None:
+        """Leaves together with the others; a rank that just exits sometimes aborts those still reading."""
+        self._wait(dist.barrier(async_op=True))
+        dist.destroy_process_group()
+
+    def _count(self, message: Message) -> None:
+        self.ledger.count(message, machines=self.size - 1 if self.rank == 0 else 1)
+
+    def _wait(self, work: Any) -> None:
+        """Polls instead of blocking, so that Python's signal handlers run while a collective waits."""
+        nap = 5e-5
+        try:
+            while not work.is_completed():
+                time.sleep(nap)
+                nap = min(nap * 1.5, _LONGEST_NAP)
+            work.wait()
+        except RuntimeError as error:
+            raise PeerLostError(f"lost the connection to another rank: {_first_line(error)}") from error
+
+
+class DistServerChannel:
+    """The server's end. `rank_of_part[p]` is the rank that trains part p."""
+
+    parallel = True
+
+    def __init__(self, cluster: Cluster, rank_of_part: Sequence[int]) -> None:
+        self._cluster, self._rank_of_part = cluster, list(rank_of_part)
+        self.ledger = cluster.ledger
+
+    def broadcast(self, theta: Tensor) -> None:
+        self._own = theta.to(self._cluster.wire_device)
+        self._cluster.broadcast(self._own, Kind.PARAMETERS)
+
+    def gather(self, round_: int) -> Sequence[Update]:
+        # A gather wants a tensor of the server's own too; it stays where it is.
+        thetas = self._cluster.gather(self._own, Kind.PARAMETERS)
+        reports = self._cluster.gather(torch.zeros(Report.size(), dtype=torch.float64), Kind.CONTROL)
+        return [Update(thetas[rank].cpu(), Report.unpack(reports[rank])) for rank in self._rank_of_part]
+
+
+class DistMachineChannel:
+    """A machine's end. It knows the size of the model, and nothing of the other machines."""
+
+    def __init__(self, cluster: Cluster, num_parameters: int) -> None:
+        self._cluster = cluster
+        self._buffer = torch.empty(num_parameters, device=cluster.wire_device)
+
+    def receive(self) -> Tensor:
+        return self._cluster.broadcast(self._buffer, Kind.PARAMETERS).cpu()
+
+    def send(self, update: Update) -> None:
+        self._cluster.gather(update.theta.to(self._cluster.wire_device), Kind.PARAMETERS)
+        self._cluster.gather(update.report.pack(), Kind.CONTROL)
+        self._cluster.ledger.end_round()
+
+
+def _checked(size: int) -> int:
+    if not 0 < size <= _LARGEST_JSON:
+        raise ProtocolError(f"a handshake message of {size} bytes")
+    return size
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]

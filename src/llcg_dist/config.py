@@ -1,0 +1,328 @@
+"""Settings: typed schema, composition with Hydra, and the checks that span several fields.
+
+The dataclasses below are the schema behind `conf/`: unknown keys and wrong types fail when composed. The text under
+each field is what `llcg train --help` prints. `conf/` holds the presets, one file per choice of a group.
+"""
+
+import ast
+import dataclasses
+import hashlib
+import importlib.resources
+import inspect
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from hydra import compose, initialize_config_dir
+from hydra.core.config_store import ConfigStore
+from hydra.core.global_hydra import GlobalHydra
+from hydra.errors import HydraException
+from omegaconf import MISSING, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from llcg_dist.errors import UserError
+
+
+@dataclass
+class DatasetConfig:
+    """Where the graph comes from; each source adds its own settings."""
+
+    name: str = MISSING
+    seed: int = 0
+    """Seed of what the dataset draws (a generated graph, a split); apart from `seed`: seeds sweep over one graph."""
+
+
+@dataclass
+class SyntheticConfig(DatasetConfig):
+    """A generated community graph; see data/datasets/synthetic.py."""
+
+    name: str = "synthetic"
+    nodes: int = 10_000
+    classes: int = 16
+    degree: float = 20.0
+    """Mean number of neighbours."""
+    homophily: float = 0.5
+    """Share of a node's edges that stay inside its class."""
+    features: int = 64
+    signal: float = 0.15
+    """Length of a class's mean per feature, against noise of standard deviation 1."""
+    train_fraction: float = 0.5
+    val_fraction: float = 0.25
+
+
+@dataclass
+class PartitionConfig:
+    method: str = "metis"
+    """metis (few cut edges) or random."""
+    seed: int = 0
+    """Seed of the partitioner; apart from `seed`, so that seeds sweep over the same parts."""
+    root: str = "partitions"
+    """Folder that holds the partition stores."""
+
+
+@dataclass
+class ModelConfig:
+    name: str = "sage"
+    arch: str | None = None
+    """Layer by layer: G (GCN), S (SAGE), L (linear), B (BatchNorm), e.g. SBSBS. Default: from name, layers, norm."""
+    hidden: int = 64
+    layers: int = 2
+    dropout: float = 0.5
+    norm: str = "batch"
+    """batch (BatchNorm between layers) or none."""
+    gcn_norm: str = "symmetric"
+    """Normalisation of G: symmetric (D^-1/2 A D^-1/2) or row (D^-1 A), self-loops included."""
+
+
+@dataclass
+class AlgorithmConfig:
+    name: str = MISSING
+    K: float = 8.0
+    """Local steps a round; with schedule=equal_total their mean over the rounds."""
+    rho: float = 1.0
+    """Growth of the local steps: round r takes K*rho^r."""
+    S: int = 0
+    """Correction steps of the server a round."""
+    schedule: str = "equal_total"
+    """equal_total (K*R steps in all, whatever rho) or literal (K*rho^r as it stands)."""
+    max_local_steps: int | None = None
+    """Upper limit on the local steps of one round."""
+    batchnorm_stats: str = "average"
+    """average (of the machines' running statistics) or recalibrate (one pass over the whole graph at the server)."""
+    averaging: str = "uniform"
+    """uniform (1/P each) or train_nodes (weighted by the parts' training nodes)."""
+
+
+@dataclass
+class TrainConfig:
+    local_lr: float = 1e-2
+    """eta, the machines' learning rate."""
+    server_lr: float = 1e-2
+    """gamma, the learning rate of the server's correction."""
+    local_batch_size: int = 64
+    server_batch_size: int = 256
+    optimizer: str = "adam"
+    """adam or sgd, at the machines and at the server."""
+    optimizer_state: str = "keep"
+    """keep the optimiser's state across rounds, or reset it at the start of each."""
+    weight_decay: float = 0.0
+
+
+@dataclass
+class SamplingConfig:
+    fanout: Any = 10
+    """Neighbours a machine samples per node and layer: one number, or one per layer as [10,5]; -1 takes all."""
+    server_fanout: Any = -1
+    """The same for the server's correction."""
+
+
+@dataclass
+class EvaluateConfig:
+    every: int = 1
+    """Score the model on the whole graph every N rounds and at the end; 0 turns evaluation off."""
+
+
+@dataclass
+class ClusterConfig:
+    num_machines: int = 4
+    """P, the number of parts and of local machines."""
+    backend: str = "auto"
+    """auto, gloo, nccl, or loopback (all machines in one process, for tests and sweeps; same bits)."""
+    device: str = "auto"
+    """auto, cpu or cuda."""
+    threads: int = 1
+    """CPU threads of each rank."""
+    timeout: float = 1800.0
+    """Seconds a rank waits for the others before the job fails."""
+
+
+@dataclass
+class Config:
+    dataset: DatasetConfig = field(default_factory=DatasetConfig)
+    partition: PartitionConfig = field(default_factory=PartitionConfig)
+    model: ModelConfig = field(default_factory=ModelConfig)
+    algorithm: AlgorithmConfig = field(default_factory=AlgorithmConfig)
+    train: TrainConfig = field(default_factory=TrainConfig)
+    sampling: SamplingConfig = field(default_factory=SamplingConfig)
+    evaluate: EvaluateConfig = field(default_factory=EvaluateConfig)
+    cluster: ClusterConfig = field(default_factory=ClusterConfig)
+    num_rounds: int = 20
+    """R, the rounds of communication."""
+    seed: int = 0
+    """Seed of the model's initial weights, the mini-batches, the sampling and dropout."""
+    run_dir: str | None = None
+    """Folder of the run's records; default runs/<date>_<time>_<dataset>_<algorithm>."""
+
+
+DATASETS: dict[str, type[DatasetConfig]] = {"synthetic": SyntheticConfig}
+
+# Settings that say where a job runs, not what it computes: ranks on different hosts may differ in them.
+_PLACES = {"run_dir", "partition.root", "dataset.root"}
+
+_LAYER_OF_MODEL = {"sage": "S", "gcn": "G", "mlp": "L"}
+
+_CHOICES = {
+    "partition.method": ("metis", "random"),
+    "model.norm": ("batch", "none"),
+    "model.gcn_norm": ("symmetric", "row"),
+    "algorithm.schedule": ("equal_total", "literal"),
+    "algorithm.batchnorm_stats": ("average", "recalibrate"),
+    "algorithm.averaging": ("uniform", "train_nodes"),
+    "train.optimizer": ("adam", "sgd"),
+    "train.optimizer_state": ("keep", "reset"),
+    "cluster.backend": ("auto", "gloo", "nccl", "loopback"),
+    "cluster.device": ("auto", "cpu", "cuda"),
+}
+
+
+def load_config(overrides: Sequence[str]) -> Config:
+    """Composes conf/config.yaml with the overrides, checks types and rules, and returns plain dataclasses."""
+    _register_schema()
+    GlobalHydra.instance().clear()
+    conf = importlib.resources.files("llcg_dist.conf")
+    try:
+        with initialize_config_dir(str(conf), version_base="1.3"):
+            composed = compose("config", overrides=list(overrides))
+        config = cast(Config, OmegaConf.to_object(composed))
+    except (HydraException, OmegaConfBaseException) as error:
+        raise UserError(f"settings: {_one_line(error)}") from None
+    validate(config)
+    return config
+
+
+def validate(config: Config) -> None:
+    """Raises UserError for the first setting that cannot work, naming the key and the rule."""
+    for key, choices in _CHOICES.items():
+        _require(_value(config, key) in choices, config, key, "must be one of " + ", ".join(choices))
+    for key in ("num_rounds", "cluster.num_machines", "cluster.threads", "train.local_batch_size"):
+        _require(_value(config, key) >= 1, config, key, "must be at least 1")
+    for key in ("train.server_batch_size", "model.hidden", "model.layers"):
+        _require(_value(config, key) >= 1, config, key, "must be at least 1")
+    for key in ("seed", "partition.seed", "dataset.seed", "algorithm.S", "evaluate.every", "train.weight_decay"):
+        _require(_value(config, key) >= 0, config, key, "must not be negative")
+    for key in ("train.local_lr", "train.server_lr", "cluster.timeout", "algorithm.rho"):
+        _require(0 < _value(config, key) < float("inf"), config, key, "must be a positive number")
+    algorithm = config.algorithm
+    _require(0 <= config.model.dropout < 1, config, "model.dropout", "must lie in [0, 1)")
+    _require(0 < algorithm.K < float("inf"), config, "algorithm.K", "must be a positive number of local steps")
+    if algorithm.schedule == "equal_total":
+        rule = "must be at least 1 with schedule=equal_total (every round takes a step)"
+        _require(algorithm.K >= 1, config, "algorithm.K", rule)
+    if algorithm.max_local_steps is not None:
+        _require(algorithm.max_local_steps >= 1, config, "algorithm.max_local_steps", "must be at least 1")
+    if algorithm.name in ("psgd_pa", "single"):
+        rule = f"must be 0: {algorithm.name} has no correction; use algorithm=llcg"
+        _require(algorithm.S == 0, config, "algorithm.S", rule)
+    if algorithm.name == "server_only":
+        _require(algorithm.S >= 1, config, "algorithm.S", "must be at least 1: server_only does nothing else")
+    _check_model(config)
+
+
+def arch_string(config: ModelConfig) -> str:
+    """The model layer by layer: model=sage with two layers and BatchNorm is SBS."""
+    if config.arch:
+        return config.arch
+    between = "B" if config.norm == "batch" else ""
+    return between.join(_LAYER_OF_MODEL[config.name] * config.layers)
+
+
+def _check_model(config: Config) -> None:
+    if config.model.name not in _LAYER_OF_MODEL and not config.model.arch:
+        raise UserError("model.arch: must be set with model=arch, e.g. model.arch=SBSBS")
+    arch = arch_string(config.model)
+    if not set(arch) <= set("GSLB") or not set(arch) & set("GSL"):
+        rule = "must be made of G (GCN), S (SAGE), L (linear) and B (BatchNorm), with at least one of G, S, L"
+        raise UserError(f"model.arch={arch}: {rule}")
+    depth = sum(letter in "GS" for letter in arch)
+    for key in ("sampling.fanout", "sampling.server_fanout"):
+        fanout = _value(config, key)
+        _require(_is_fanout(fanout), config, key, "must be -1 or a positive whole number, or a list of them")
+        rule = f"must be one number, or one for each of the model's {depth} message-passing layers"
+        _require(not isinstance(fanout, list) or len(fanout) == depth, config, key, rule)
+
+
+def _is_fanout(value: Any) -> bool:
+    values = value if isinstance(value, list) and value else [value]
+    return all(isinstance(v, int) and not isinstance(v, bool) and (v == -1 or v >= 1) for v in values)
+
+
+def _require(holds: bool, config: Config, key: str, rule: str) -> None:
+    if not holds:
+        raise UserError(f"{key}={_value(config, key)}: {rule}")
+
+
+def _value(config: Config, key: str) -> Any:
+    value: Any = config
+    for name in key.split("."):
+        value = getattr(value, name)
+    return value
+
+
+def flat_items(config: Any, prefix: str = "") -> dict[str, Any]:
+    """The settings as {dotted key: value}."""
+    items: dict[str, Any] = {}
+    for f in dataclasses.fields(config):
+        value = getattr(config, f.name)
+        if dataclasses.is_dataclass(value):
+            items |= flat_items(value, f"{prefix}{f.name}.")
+        else:
+            items[prefix + f.name] = value
+    return items
+
+
+def fingerprint(config: Any, ignore: set[str] = _PLACES) -> str:
+    """A short hash of settings; two ranks, or a store and its reader, with the same one mean the same thing."""
+    items = {key: value for key, value in flat_items(config).items() if key not in ignore}
+    return hashlib.sha256(json.dumps(items, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def to_yaml(config: Config) -> str:
+    return OmegaConf.to_yaml(OmegaConf.structured(config))
+
+
+def describe() -> Iterator[tuple[str, str, Any, str]]:
+    """Every key as (dotted key, type, default, help), the help taken from the text under the field."""
+    yield from _describe(Config, "")
+
+
+def _describe(schema: type, prefix: str) -> Iterator[tuple[str, str, Any, str]]:
+    texts = _field_texts(schema)
+    for f in dataclasses.fields(schema):
+        if f.name == "dataset":
+            yield from _describe(SyntheticConfig, "dataset.")
+        elif isinstance(f.type, type) and dataclasses.is_dataclass(f.type):
+            yield from _describe(f.type, f"{prefix}{f.name}.")
+        elif f.name not in ("name", "method"):  # chosen through their group: algorithm=llcg, partition=metis
+            type_name = f.type.__name__ if isinstance(f.type, type) else str(f.type)
+            yield f"{prefix}{f.name}", type_name, f.default, texts.get(f.name, "")
+
+
+def _field_texts(schema: type) -> dict[str, str]:
+    texts: dict[str, str] = {}
+    for base in reversed([c for c in schema.__mro__ if dataclasses.is_dataclass(c)]):
+        body = cast(ast.ClassDef, ast.parse(inspect.getsource(base)).body[0]).body
+        for here, after in zip(body, body[1:], strict=False):
+            if (
+                isinstance(here, ast.AnnAssign)
+                and isinstance(after, ast.Expr)
+                and isinstance(after.value, ast.Constant)
+            ):
+                texts[cast(ast.Name, here.target).id] = str(after.value.value)
+    return texts
+
+
+def _register_schema() -> None:
+    store = ConfigStore.instance()
+    store.store(name="schema", node=Config)
+    for name, schema in DATASETS.items():
+        store.store(group="dataset/schema", name=name, node=schema, package="dataset")
+
+
+def _one_line(error: Exception) -> str:
+    """Hydra's messages run over several lines; a user needs the cause and the key."""
+    cause = str(error) if error.__cause__ is None else f"{error} {error.__cause__}"
+    lines = [line.strip() for line in cause.splitlines()]
+    return " ".join(
+        line for line in lines if line and not line.startswith(("object_type=", "set_struct", "reference_type="))
+    )

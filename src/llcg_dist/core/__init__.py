@@ -1,0 +1,1 @@
+"""The mathematics of a round: schedule, local and correction steps, averaging, evaluation. No network, no DGL."""

@@ -1,0 +1,21 @@
+"""Line 11 of Algorithm 2: the server averages what the machines send."""
+
+from collections.abc import Sequence
+
+from torch import Tensor
+
+
+def weighted_average(updates: Sequence[Tensor], weights: Sequence[float]) -> Tensor:
+    """The sum of w_p·θ_p in part order with the weights scaled to sum 1: the same bits whoever answered first."""
+    scale = 1.0 / sum(weights)
+    total = updates[0].double() * (weights[0] * scale)
+    for update, weight in zip(updates[1:], weights[1:], strict=True):
+        total.add_(update.double(), alpha=weight * scale)
+    return total.float()
+
+
+def averaging_weights(averaging: str, train_nodes: Sequence[int]) -> list[float]:
+    """`uniform`: 1 each, as in the paper. `train_nodes`: by the size of each part's training set."""
+    if averaging == "train_nodes":
+        return [float(n) for n in train_nodes]
+    return [1.0] * len(train_nodes)

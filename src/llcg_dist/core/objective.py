@@ -1,0 +1,45 @@
+"""What is minimised and what is reported."""
+
+import numpy as np
+from torch import Tensor
+from torch.nn import functional
+
+
+def loss(logits: Tensor, labels: Tensor, task: str) -> Tensor:
+    """Mean cross entropy over nodes (multiclass), or mean binary cross entropy over nodes and labels (multilabel)."""
+    if task == "multilabel":
+        return functional.binary_cross_entropy_with_logits(logits, labels)
+    return functional.cross_entropy(logits, labels)
+
+
+def score(logits: Tensor, labels: Tensor, metric: str) -> float | None:
+    """The metric over these nodes as a fraction in 0..1; None where there are no nodes to score."""
+    if len(labels) == 0:
+        return None
+    return _METRICS[metric](logits, labels)
+
+
+def _accuracy(logits: Tensor, labels: Tensor) -> float:
+    return (logits.argmax(dim=1) == labels).double().mean().item()
+
+
+def _f1_micro(logits: Tensor, labels: Tensor) -> float:
+    """Over one label a node, micro-averaged F1 is accuracy; multi-label: a label is predicted where its logit > 0."""
+    if labels.ndim == 1:
+        return _accuracy(logits, labels)
+    predicted, true = logits > 0, labels > 0.5
+    hits = (predicted & true).sum().item()
+    return 2 * hits / max(1, predicted.sum().item() + true.sum().item())
+
+
+def _roc_auc(logits: Tensor, labels: Tensor) -> float:
+    """As OGB defines it: the mean over labels of which both a positive and a negative node are known."""
+    from sklearn.metrics import roc_auc_score
+
+    if labels.ndim == 1:
+        logits, labels = (logits[:, 1:] - logits[:, :1]), labels[:, None]
+    both = [c for c in range(labels.shape[1]) if 0 < labels[:, c].sum() < len(labels)]
+    return float(np.mean([roc_auc_score(labels[:, c].numpy(), logits[:, c].numpy()) for c in both]))
+
+
+_METRICS = {"accuracy": _accuracy, "f1_micro": _f1_micro, "roc_auc": _roc_auc}

@@ -1,0 +1,31 @@
+"""A model as one flat float32 vector: what crosses the network, what is averaged.
+
+Every float of the state_dict takes part, BatchNorm's running statistics included; integer counters do not.
+"""
+
+import torch
+from torch import Tensor, nn
+
+
+def _floats(model: nn.Module) -> list[Tensor]:
+    return [tensor for tensor in model.state_dict().values() if tensor.is_floating_point()]
+
+
+def flatten(model: nn.Module) -> Tensor:
+    """[n] on the CPU, in state_dict order."""
+    return torch.cat([tensor.detach().reshape(-1).cpu() for tensor in _floats(model)])
+
+
+def load_flat(model: nn.Module, flat: Tensor) -> None:
+    """Writes the vector back into the model, in place."""
+    floats = _floats(model)
+    if flat.numel() != sum(tensor.numel() for tensor in floats):
+        raise ValueError(f"{flat.numel()} values for a model of {sum(t.numel() for t in floats)}")
+    with torch.no_grad():
+        for tensor, values in zip(floats, flat.split([tensor.numel() for tensor in floats]), strict=True):
+            tensor.copy_(values.view_as(tensor))
+
+
+def state_dict_bytes(model: nn.Module) -> int:
+    """What the paper's MB column counts for one machine: the whole state_dict, counters included."""
+    return sum(tensor.numel() * tensor.element_size() for tensor in model.state_dict().values())

@@ -1,0 +1,188 @@
+"""Cuts a graph into P parts with DGL's METIS or at random, and writes the store that ranks load from."""
+
+import concurrent.futures
+import contextlib
+import ctypes
+import fcntl
+import json
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from llcg_dist import __version__
+from llcg_dist.config import DATASETS, Config, DatasetConfig, PartitionConfig, fingerprint, flat_items
+from llcg_dist.data.datasets import load_dataset
+from llcg_dist.data.graph import TRAIN, Array, Graph, cut_edge_counts, induced_subgraph, reordered_topology
+from llcg_dist.data.store import SCHEMA_VERSION, read_manifest, staged_folder, write_json, write_shard
+from llcg_dist.errors import UserError
+
+
+def store_path(config: Config) -> Path:
+    """<partition.root>/<dataset>-<partitioner>-<P>-<seed>; other settings of a data set give it a name of its own."""
+    dataset = config.dataset
+    label = dataset.name
+    if flat_items(dataset) != flat_items(DATASETS[dataset.name]()):
+        label += f"_{fingerprint(dataset, ignore={'root'})[:8]}"
+    partition = config.partition
+    return Path(partition.root) / f"{label}-{partition.method}-{config.cluster.num_machines}-{partition.seed}"
+
+
+def ensure_store(config: Config, say: Callable[[str], None] = lambda line: None) -> tuple[Path, dict[str, Any]]:
+    """The store of these settings and its manifest: found, or built now. Builders of the same store take turns."""
+    path = store_path(config)
+    if not (path / "manifest.json").exists():
+        with _lock(path):
+            if not (path / "manifest.json").exists():
+                build_store(config, path, say)
+    manifest = read_manifest(path)
+    if manifest["dataset"] != _dataset_identity(config.dataset):
+        raise UserError(f"{path}: built from other dataset settings; remove it or set partition.root to another folder")
+    return path, manifest
+
+
+def build_store(config: Config, path: Path, say: Callable[[str], None]) -> None:
+    P = config.cluster.num_machines
+    say(f"loading dataset {config.dataset.name}")
+    graph = load_dataset(config.dataset)
+    if graph.num_nodes < P:
+        raise UserError(f"cluster.num_machines={P}: more machines than the graph's {graph.num_nodes} nodes")
+    say(f"cutting {graph.num_nodes:,} nodes and {graph.num_edges:,} edges into {P} parts ({config.partition.method})")
+    assignment = assign_parts(graph, P, config.partition)
+    members = [np.flatnonzero(assignment == p) for p in range(P)]
+    _require_trainable(graph, members, config)
+    cut = cut_edge_counts(graph, assignment, P)
+    store_id = (
+        fingerprint(config.dataset, ignore={"root"}) + fingerprint(config.partition, ignore={"root"}) + f"{P:04d}"
+    )
+    say(f"writing {path}")
+    with staged_folder(path) as stage:
+        shards = {"global": write_shard(stage / "global", graph, store_id, assignment=assignment)}
+        parts = []
+        for p, nodes in enumerate(members):
+            part = induced_subgraph(graph, nodes)
+            shards[f"part{p}"] = write_shard(stage / f"part{p}", part, store_id, nodes=nodes)
+            parts.append(_describe_part(part, int(cut[p]), shards[f"part{p}"]))
+        manifest = {
+            "schema_version": SCHEMA_VERSION,
+            "store_id": store_id,
+            "dataset": _dataset_identity(config.dataset),
+            "partitioner": config.partition.method,
+            "seed": config.partition.seed,
+            "num_parts": P,
+            "num_nodes": graph.num_nodes,
+            "num_edges": graph.num_edges,
+            "num_features": graph.num_features,
+            "num_classes": graph.num_classes,
+            "task": graph.task,
+            "metric": graph.metric,
+            "cut_edges": int(cut.sum()) // 2,
+            "label_counts": graph.label_counts().tolist(),
+            "parts": parts,
+            "shards": shards,
+            "versions": {"llcg_dist": __version__, "numpy": np.__version__},
+        }
+        write_json(stage / "manifest.json", manifest)
+
+
+def assign_parts(graph: Graph, num_parts: int, config: PartitionConfig) -> Array:
+    """[N] int32: the part of every node; the same bits for the same graph, method and seed."""
+    if num_parts == 1:  # METIS dies of SIGFPE on one part
+        return np.zeros(graph.num_nodes, np.int32)
+    if config.method == "random":
+        rng = np.random.default_rng(np.random.SeedSequence(config.seed))
+        return rng.permutation(np.arange(graph.num_nodes) % num_parts).astype(np.int32)
+    return _metis(graph, num_parts, config.seed)
+
+
+def _metis(graph: Graph, num_parts: int, seed: int) -> Array:
+    """METIS reseeds itself at every call, so the seed is the order in which it meets the nodes; 0 keeps it as it is."""
+    import dgl
+    import torch
+
+    order = np.arange(graph.num_nodes)
+    indptr, indices = graph.indptr, graph.indices
+    if seed != 0:
+        order = np.random.default_rng(np.random.SeedSequence(seed)).permutation(graph.num_nodes)
+        indptr, indices = reordered_topology(graph, order)
+    columns = [torch.from_numpy(np.array(a, np.int64)) for a in (indptr, indices)]
+    topology = dgl.graph(("csc", (*columns, torch.empty(0, dtype=torch.int64))), num_nodes=graph.num_nodes)
+    found = _on_clean_memory(lambda: dgl.metis_partition_assignment(topology, num_parts))
+    assignment = np.empty(graph.num_nodes, np.int32)
+    assignment[order] = found.numpy()
+    return assignment
+
+
+def _on_clean_memory(call: Callable[[], Any]) -> Any:
+    """METIS reads stack and heap before it writes them, so its parts would depend on what ran before in the process.
+
+    A new thread with a stack too large for glibc to have kept an old one starts on zeros, and M_PERTURB makes malloc
+    hand out zeros: with both, the same graph gives the same parts in any process.
+    """
+    libc = ctypes.CDLL(None)
+    m_perturb = -6
+    with _quiet(), concurrent.futures.ThreadPoolExecutor(max_workers=1) as pool:
+        usual = threading.stack_size(64 << 20)
+        libc.mallopt(m_perturb, 0xFF)
+        try:
+            return pool.submit(call).result()
+        finally:
+            libc.mallopt(m_perturb, 0)
+            threading.stack_size(usual)
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """DGL prints its progress from Python, and a line from C++ that only the file descriptor can hold back."""
+    sys.stderr.flush()
+    terminal = os.dup(2)
+    with open(os.devnull, "w") as nowhere:
+        os.dup2(nowhere.fileno(), 2)
+        try:
+            with contextlib.redirect_stdout(nowhere):
+                yield
+        finally:
+            os.dup2(terminal, 2)
+            os.close(terminal)
+
+
+def _require_trainable(graph: Graph, members: list[Array], config: Config) -> None:
+    for p, nodes in enumerate(members):
+        if not (graph.split[nodes] == TRAIN).any():
+            size = f"part {p} ({len(nodes)} nodes)"
+            advice = "use fewer machines (cluster.num_machines), another partition.seed, or partition=random"
+            raise UserError(f"partition={config.partition.method}: no training node in {size}; {advice}")
+
+
+def _describe_part(part: Graph, cut_edges: int, shard: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "nodes": part.num_nodes,
+        "edges": part.num_edges,
+        "cut_edges": cut_edges,
+        "train_nodes": len(part.nodes_in(TRAIN)),
+        "label_counts": part.label_counts().tolist(),
+        "bytes": sum(entry["bytes"] for entry in shard["arrays"].values()),
+    }
+
+
+def label_skew(part_counts: list[int], all_counts: list[int]) -> float:
+    """Total variation distance between a part's label shares and the whole graph's: 0 the same, 1 disjoint."""
+    part, whole = np.array(part_counts, float), np.array(all_counts, float)
+    return float(np.abs(part / max(part.sum(), 1) - whole / max(whole.sum(), 1)).sum() / 2)
+
+
+def _dataset_identity(config: DatasetConfig) -> dict[str, Any]:
+    items = {key: value for key, value in flat_items(config).items() if key != "root"}
+    return json.loads(json.dumps(items))  # as it reads back from the manifest
+
+
+@contextlib.contextmanager
+def _lock(path: Path) -> Iterator[None]:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with (path.parent / f".{path.name}.lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield

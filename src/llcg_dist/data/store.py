@@ -1,0 +1,182 @@
+"""Graphs on disk: plain `.npy` files and a JSON file that describes them, opened memory-mapped and without pickle.
+
+A partition store, written by `partition.py` and read a folder at a time:
+
+    <partition.root>/<dataset>-<partitioner>-<P>-<seed>/
+        manifest.json      schema version, partitioner, seed, cut edges, labels per part, versions, checksums
+        global/            the whole graph, for the server only
+            graph.json     sizes, types and sha256 of the arrays beside it, task, metric, classes
+            indptr.npy  indices.npy  features.npy  labels.npy  split.npy
+            assignment.npy the part of every node
+        part0/ … part<P-1>/
+            graph.json  indptr.npy … split.npy     what one machine holds, and all it ever opens
+            nodes.npy      the global ids of its nodes
+
+A machine needs nothing but its own folder: `manifest.json` tells of all parts and is for the server and for people.
+"""
+
+import hashlib
+import json
+import os
+import shutil
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from llcg_dist.data.graph import Array, Graph
+from llcg_dist.errors import UserError
+
+SCHEMA_VERSION = 1
+_ARRAYS = ("indptr", "indices", "features", "labels", "split")
+
+
+@dataclass(frozen=True)
+class Shard:
+    """One folder of a store: a graph and the arrays that came with it, memory-mapped."""
+
+    graph: Graph
+    extra: dict[str, Array]
+    meta: dict[str, Any]
+
+    @property
+    def store_id(self) -> str:
+        """The same for all folders of one store, and for no other store."""
+        return str(self.meta["store_id"])
+
+
+def write_shard(folder: Path, graph: Graph, store_id: str, **extra: Array) -> dict[str, Any]:
+    """Writes a graph and extra arrays; returns the description that also goes into the manifest."""
+    folder.mkdir(parents=True)
+    arrays = {name: getattr(graph, name) for name in _ARRAYS} | extra
+    described = {}
+    for name, array in arrays.items():
+        np.save(folder / f"{name}.npy", array, allow_pickle=False)
+        described[name] = {
+            "dtype": str(array.dtype),
+            "shape": list(array.shape),
+            "bytes": (folder / f"{name}.npy").stat().st_size,
+            "sha256": _sha256(folder / f"{name}.npy"),
+        }
+    meta = {
+        "schema_version": SCHEMA_VERSION,
+        "store_id": store_id,
+        "num_classes": graph.num_classes,
+        "task": graph.task,
+        "metric": graph.metric,
+        "arrays": described,
+    }
+    write_json(folder / "graph.json", meta)
+    return meta
+
+
+def read_shard(folder: Path) -> Shard:
+    """Opens one folder, checking that every file is there with the size and type that graph.json names."""
+    meta = read_json(folder / "graph.json")
+    _check_version(folder / "graph.json", meta)
+    arrays = {name: _open_array(folder / f"{name}.npy", entry) for name, entry in meta["arrays"].items()}
+    graph = Graph(
+        **{name: arrays.pop(name) for name in _ARRAYS},
+        num_classes=meta["num_classes"],
+        task=meta["task"],
+        metric=meta["metric"],
+    )
+    return Shard(graph, arrays, meta)
+
+
+def read_manifest(store: Path) -> dict[str, Any]:
+    manifest = read_json(store / "manifest.json")
+    _check_version(store / "manifest.json", manifest)
+    return manifest
+
+
+def held_parts(store: Path) -> list[int]:
+    """The parts that this disk holds."""
+    names = (path.parent.name for path in store.glob("part*/graph.json"))
+    return sorted(int(name[4:]) for name in names if name[4:].isdigit())
+
+
+@contextmanager
+def staged_folder(target: Path) -> Iterator[Path]:
+    """A folder to fill; it takes the target's name only when the block ends well, so half a store is never seen.
+
+    What an earlier, killed writer left behind is removed first: the caller holds the lock on the target.
+    """
+    target.parent.mkdir(parents=True, exist_ok=True)
+    for leftover in target.parent.glob(f".{target.name}.tmp-*"):
+        shutil.rmtree(leftover)
+    stage = target.parent / f".{target.name}.tmp-{uuid.uuid4().hex[:8]}"
+    stage.mkdir()
+    try:
+        yield stage
+        for folder, _, files in os.walk(stage):
+            for name in files:
+                _sync(Path(folder) / name)
+            _sync(Path(folder))
+        stage.rename(target)
+        _sync(target.parent)
+    finally:
+        shutil.rmtree(stage, ignore_errors=True)
+
+
+def write_json(path: Path, content: Any) -> None:
+    """Replaces the file in one step: a reader sees the old content or the new, never half."""
+    write_bytes(path, (json.dumps(content, indent=1) + "\n").encode())
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    stage = path.with_name(f".{path.name}.tmp")
+    stage.write_bytes(content)
+    _sync(stage)
+    stage.replace(path)
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        raise UserError(f"{path}: no such file; build the parts with `llcg partition`") from None
+    except ValueError as error:
+        raise UserError(f"{path}: not valid JSON ({error}); remove the store and build it again") from None
+    if not isinstance(content, dict):
+        raise UserError(f"{path}: not a JSON object; remove the store and build it again")
+    return content
+
+
+def _check_version(path: Path, meta: dict[str, Any]) -> None:
+    found = meta.get("schema_version")
+    if found != SCHEMA_VERSION:
+        rule = f"schema version {found}, this program reads {SCHEMA_VERSION}; remove the store and build it again"
+        raise UserError(f"{path}: {rule}")
+
+
+def _open_array(path: Path, entry: dict[str, Any]) -> Array:
+    try:
+        array: Array = np.load(path, mmap_mode="r", allow_pickle=False)
+    except FileNotFoundError:
+        raise UserError(f"{path}: no such file; remove the store and build it again") from None
+    except (ValueError, EOFError, OSError) as error:
+        raise UserError(f"{path}: not a readable .npy file ({error}); remove the store and build it again") from None
+    if str(array.dtype) != entry["dtype"] or list(array.shape) != entry["shape"]:
+        found = f"{array.dtype}{list(array.shape)}"
+        raise UserError(
+            f"{path}: holds {found}, graph.json says {entry['dtype']}{entry['shape']}; build the store again"
+        )
+    return array
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,6 @@
+"""Reads records and shows them: a table, curves, one page. Imports no torch."""
+
+from llcg_dist.report.page import write_report
+from llcg_dist.report.runs import Run, find_runs
+
+__all__ = ["Run", "find_runs", "write_report"]

@@ -1,0 +1,26 @@
+"""All randomness is derived from (seed, who, round), never from a rank or from what ran before.
+
+So a part draws the same batches whichever rank trains it, all machines in one process draw what they would draw apart,
+and a resumed run needs no generator state.
+"""
+
+import numpy as np
+import torch
+
+SERVER = 0
+INITIAL_WEIGHTS = 1
+_FIRST_PART = 2
+
+
+def part(index: int) -> int:
+    """The `who` of a part's machine."""
+    return _FIRST_PART + index
+
+
+def generator(seed: int, who: int, round_: int) -> np.random.Generator:
+    return np.random.default_rng(np.random.SeedSequence((seed, who, round_)))
+
+
+def seed_torch(rng: np.random.Generator) -> None:
+    """Dropout and initial weights draw from torch's global generator."""
+    torch.manual_seed(int(rng.integers(2**63)))

@@ -125,6 +125,16 @@ class EvaluateConfig:
 
 
 @dataclass
+class CheckpointConfig:
+    every: int = 1
+    """Save every N rounds and at the end; 0 turns checkpoints off."""
+    keep: int = 2
+    """How many whole checkpoints stay on the disk."""
+    dir: str | None = None
+    """Folder of the checkpoints; default <run_dir>/checkpoints. May be a disk of each host's own."""
+
+
+@dataclass
 class ClusterConfig:
     num_machines: int = 4
     """P, the number of parts and of local machines."""
@@ -134,8 +144,12 @@ class ClusterConfig:
     """auto, cpu or cuda."""
     threads: int = 1
     """CPU threads of each rank."""
-    timeout: float = 1800.0
-    """Seconds a rank waits for the others before the job fails."""
+    timeout: float = 120.0
+    """Seconds a rank may be silent (not: a round may take) before the job fails and names it."""
+    join_timeout: float = 600.0
+    """Seconds to wait for all ranks to join and to be ready."""
+    max_restarts: int = 0
+    """How often a failed job is started again; it goes on from its last whole checkpoint."""
 
 
 @dataclass
@@ -147,11 +161,16 @@ class Config:
     train: TrainConfig = field(default_factory=TrainConfig)
     sampling: SamplingConfig = field(default_factory=SamplingConfig)
     evaluate: EvaluateConfig = field(default_factory=EvaluateConfig)
+    checkpoint: CheckpointConfig = field(default_factory=CheckpointConfig)
     cluster: ClusterConfig = field(default_factory=ClusterConfig)
     num_rounds: int = 20
     """R, the rounds of communication."""
     seed: int = 0
     """Seed of the model's initial weights, the mini-batches, the sampling and dropout."""
+    on_nonfinite: str = "fail"
+    """When a machine sends NaN or infinity: fail, or skip (average the others, and give it the good model)."""
+    resume: str = "auto"
+    """auto (continue an unfinished run in run_dir), must (fail where there is nothing to continue) or never."""
     run_dir: str | None = None
     """Folder of the run's records; default runs/<date>_<time>_<dataset>_<algorithm>."""
 
@@ -159,7 +178,13 @@ class Config:
 DATASETS: dict[str, type[DatasetConfig]] = {"synthetic": SyntheticConfig}
 
 # Settings that say where a job runs, not what it computes: ranks on different hosts may differ in them.
-_PLACES = {"run_dir", "partition.root", "dataset.root"}
+_PLACES = {"run_dir", "partition.root", "dataset.root", "checkpoint.dir"}
+
+# Settings that may also change when a run is resumed; the model it ends with stays the same.
+_RESUMABLE = _PLACES | {
+    "resume", "checkpoint.every", "checkpoint.keep", "cluster.backend", "cluster.device", "cluster.threads",
+    "cluster.timeout", "cluster.join_timeout", "cluster.max_restarts",
+}  # fmt: skip
 
 _LAYER_OF_MODEL = {"sage": "S", "gcn": "G", "mlp": "L"}
 
@@ -172,6 +197,8 @@ _CHOICES = {
     "algorithm.averaging": ("uniform", "train_nodes"),
     "train.optimizer": ("adam", "sgd"),
     "train.optimizer_state": ("keep", "reset"),
+    "on_nonfinite": ("fail", "skip"),
+    "resume": ("auto", "must", "never"),
     "cluster.backend": ("auto", "gloo", "nccl", "loopback"),
     "cluster.device": ("auto", "cpu", "cuda"),
 }
@@ -197,13 +224,22 @@ def validate(config: Config) -> None:
     """Raises UserError for the first setting that cannot work, naming the key and the rule."""
     for key, choices in _CHOICES.items():
         _require(_value(config, key) in choices, config, key, "must be one of " + ", ".join(choices))
-    for key in ("num_rounds", "cluster.num_machines", "cluster.threads", "train.local_batch_size"):
+    for key in ("num_rounds", "cluster.num_machines", "cluster.threads", "train.local_batch_size", "checkpoint.keep"):
         _require(_value(config, key) >= 1, config, key, "must be at least 1")
     for key in ("train.server_batch_size", "model.hidden", "model.layers"):
         _require(_value(config, key) >= 1, config, key, "must be at least 1")
-    for key in ("seed", "partition.seed", "dataset.seed", "algorithm.S", "evaluate.every", "train.weight_decay"):
+    for key in (
+        "seed",
+        "partition.seed",
+        "dataset.seed",
+        "algorithm.S",
+        "evaluate.every",
+        "train.weight_decay",
+        "checkpoint.every",
+        "cluster.max_restarts",
+    ):
         _require(_value(config, key) >= 0, config, key, "must not be negative")
-    for key in ("train.local_lr", "train.server_lr", "cluster.timeout", "algorithm.rho"):
+    for key in ("train.local_lr", "train.server_lr", "cluster.timeout", "cluster.join_timeout", "algorithm.rho"):
         _require(0 < _value(config, key) < float("inf"), config, key, "must be a positive number")
     algorithm = config.algorithm
     _require(0 <= config.model.dropout < 1, config, "model.dropout", "must lie in [0, 1)")
@@ -277,6 +313,27 @@ def fingerprint(config: Any, ignore: set[str] = _PLACES) -> str:
     """A short hash of settings; two ranks, or a store and its reader, with the same one mean the same thing."""
     items = {key: value for key, value in flat_items(config).items() if key not in ignore}
     return hashlib.sha256(json.dumps(items, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def resume_conflicts(old: dict[str, Any], new: Config) -> list[str]:
+    """What keeps `new` from continuing a run of the settings `old` (as config.yaml holds them): a line per key."""
+    now = flat_items(new)
+    before = _flat_dict(old)
+    differing = [key for key in {*now, *before} if now.get(key) != before.get(key) and key not in _RESUMABLE]
+    if (
+        "num_rounds" in differing
+        and isinstance(before.get("num_rounds"), int)
+        and new.num_rounds > before["num_rounds"]
+    ):
+        differing.remove("num_rounds")
+    return [f"{key} ({before.get(key)} there, {now.get(key)} here)" for key in sorted(differing)]
+
+
+def _flat_dict(nested: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    items: dict[str, Any] = {}
+    for key, value in nested.items():
+        items |= _flat_dict(value, f"{prefix}{key}.") if isinstance(value, dict) else {f"{prefix}{key}": value}
+    return items
 
 
 def to_yaml(config: Config) -> str:

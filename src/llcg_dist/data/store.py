@@ -140,9 +140,13 @@ def write_json(path: Path, content: Any) -> None:
 
 def write_bytes(path: Path, content: bytes) -> None:
     stage = path.with_name(f".{path.name}.tmp")
-    stage.write_bytes(content)
-    _sync(stage)
-    stage.replace(path)
+    try:
+        stage.write_bytes(content)
+        _sync(stage)
+        stage.replace(path)
+    except OSError:
+        stage.unlink(missing_ok=True)
+        raise
 
 
 def read_json(path: Path) -> dict[str, Any]:

@@ -171,6 +171,8 @@ class Config:
     """When a machine sends NaN or infinity: fail, or skip (average the others, and give it the good model)."""
     resume: str = "auto"
     """auto (continue an unfinished run in run_dir), must (fail where there is nothing to continue) or never."""
+    verify: str = "full"
+    """What is checked of a stored graph before it is used: full (sizes and checksums) or sizes."""
     run_dir: str | None = None
     """Folder of the run's records; default runs/<date>_<time>_<dataset>_<algorithm>."""
 
@@ -182,7 +184,7 @@ _PLACES = {"run_dir", "partition.root", "dataset.root", "checkpoint.dir"}
 
 # Settings that may also change when a run is resumed; the model it ends with stays the same.
 _RESUMABLE = _PLACES | {
-    "resume", "checkpoint.every", "checkpoint.keep", "cluster.backend", "cluster.device", "cluster.threads",
+    "resume", "verify", "checkpoint.every", "checkpoint.keep", "cluster.backend", "cluster.device", "cluster.threads",
     "cluster.timeout", "cluster.join_timeout", "cluster.max_restarts",
 }  # fmt: skip
 
@@ -198,6 +200,7 @@ _CHOICES = {
     "train.optimizer": ("adam", "sgd"),
     "train.optimizer_state": ("keep", "reset"),
     "on_nonfinite": ("fail", "skip"),
+    "verify": ("full", "sizes"),
     "resume": ("auto", "must", "never"),
     "cluster.backend": ("auto", "gloo", "nccl", "loopback"),
     "cluster.device": ("auto", "cpu", "cuda"),

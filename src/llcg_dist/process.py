@@ -90,5 +90,8 @@ def log_to(path: Path) -> None:
     handler = logging.FileHandler(path)
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     root = logging.getLogger("llcg_dist")
+    for earlier in list(root.handlers):  # of an earlier job in the same process
+        root.removeHandler(earlier)
+        earlier.close()
     root.addHandler(handler)
     root.setLevel(logging.INFO)

@@ -71,7 +71,10 @@ class RunLock:
                     raise UserError(f"run_dir={run_dir}: another job is running in it; wait, or stop it") from None
                 time.sleep(0.1)
 
-    def release(self) -> None:
+    def __enter__(self) -> "RunLock":
+        return self
+
+    def __exit__(self, *exception: object) -> None:
         os.close(self._folder)
 
 

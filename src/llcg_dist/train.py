@@ -85,7 +85,10 @@ def run(config: Config, me: Rank) -> None:
     if algorithm.trains_on_parts and config.cluster.backend != "loopback":
         _run_distributed(config, algorithm, me)
     else:
-        _run_alone(config, algorithm)
+        _require_world(1)
+        run_dir = choose_run_dir(config)
+        with RunLock(run_dir):
+            _run_alone(config, algorithm, run_dir)
 
 
 def _run_distributed(config: Config, algorithm: Algorithm, me: Rank) -> None:
@@ -100,14 +103,14 @@ def take_part(config: Config, algorithm: Algorithm, cluster: Cluster, me: Rank) 
     """One job in a process group that has been joined already."""
     device = _device(config.cluster.device)
     if cluster.rank == 0:
-        _serve(config, algorithm, cluster, device)
+        run_dir = choose_run_dir(config)
+        with RunLock(run_dir):
+            _serve(config, algorithm, cluster, device, run_dir)
     else:
         _work(config, algorithm, cluster, device, me)
 
 
-def _serve(config: Config, algorithm: Algorithm, cluster: Cluster, device: str) -> None:
-    run_dir = choose_run_dir(config)
-    lock = RunLock(run_dir)
+def _serve(config: Config, algorithm: Algorithm, cluster: Cluster, device: str, run_dir: Path) -> None:
     state = examine(config, run_dir)
     if state is RunState.FINISHED:
         cluster.broadcast_json({"finished": True})
@@ -116,7 +119,7 @@ def _serve(config: Config, algorithm: Algorithm, cluster: Cluster, device: str) 
     store, manifest = ensure_store(config)
     cluster.broadcast_json({"run_dir": str(run_dir)})  # from here on the parts are there to be offered
     log_to(run_dir / "logs" / "server.log")
-    whole = read_shard(store / "global")
+    whole = read_shard(store / "global", config.verify)
     offers = cluster.gather_json(offer(config, {}, {}))
     checkpoints = checkpoint_folder(config, run_dir)
     try:
@@ -134,7 +137,6 @@ def _serve(config: Config, algorithm: Algorithm, cluster: Cluster, device: str) 
     names = {rank: name_of(rank, part) for part, rank in enumerate(rank_of_part)}
     cluster.watch(names, config.cluster.timeout, interrupt)
     _train(server, algorithm, DistServerChannel(cluster, rank_of_part), config, run_dir)
-    lock.release()
 
 
 def _work(config: Config, algorithm: Algorithm, cluster: Cluster, device: str, me: Rank) -> None:
@@ -151,7 +153,7 @@ def _work(config: Config, algorithm: Algorithm, cluster: Cluster, device: str, m
         raise UserError(reply["error"])
     me.part = reply["rank_of_part"].index(cluster.rank)
     log_to(run_dir / "logs" / f"part{me.part}.log")
-    graph = read_shard(store / f"part{me.part}").graph
+    graph = read_shard(store / f"part{me.part}", config.verify).graph
     log.info(
         "%s: %d nodes, %d edges, going on after round %d", me, graph.num_nodes, graph.num_edges, reply["start_round"]
     )
@@ -163,21 +165,18 @@ def _work(config: Config, algorithm: Algorithm, cluster: Cluster, device: str, m
     machine.saver.finish()
 
 
-def _run_alone(config: Config, algorithm: Algorithm) -> None:
+def _run_alone(config: Config, algorithm: Algorithm, run_dir: Path) -> None:
     """Rank 0 is all there is: `single`, `server_only`, and any method on loopback."""
-    _require_world(1)
-    run_dir = choose_run_dir(config)
-    lock = RunLock(run_dir)
     state = examine(config, run_dir)
     if state is RunState.FINISHED:
         _say_finished(run_dir)
         return
     store, manifest = ensure_store(config)
     log_to(run_dir / "logs" / "server.log")
-    whole = read_shard(store / "global")
+    whole = read_shard(store / "global", config.verify)
     device = _device(config.cluster.device)
     if algorithm.trains_on_parts:
-        graphs = [read_shard(store / f"part{part}").graph for part in range(config.cluster.num_machines)]
+        graphs = [read_shard(store / f"part{part}", config.verify).graph for part in range(config.cluster.num_machines)]
     else:
         graphs = [whole.graph] if any(algorithm.local_steps()) else []
         manifest = manifest | {"parts": [{"train_nodes": len(graph.nodes_in(TRAIN))} for graph in graphs]}
@@ -194,7 +193,6 @@ def _run_alone(config: Config, algorithm: Algorithm) -> None:
     _train(server, algorithm, channel, config, run_dir)
     for machine in machines:
         machine.saver.finish()
-    lock.release()
 
 
 def _server(

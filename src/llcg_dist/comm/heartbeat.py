@@ -8,17 +8,10 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping
-from typing import Protocol
+
+from llcg_dist.comm.rendezvous import Store
 
 log = logging.getLogger(__name__)
-
-
-class Store(Protocol):
-    def set(self, key: str, value: str) -> None: ...
-
-    def get(self, key: str) -> bytes: ...
-
-    def check(self, keys: list[str]) -> bool: ...
 
 
 class Heartbeat:
@@ -32,11 +25,9 @@ class Heartbeat:
         watched: Mapping[int, str],
         limit: float,
         on_silence: Callable[[str], None],
-        attempt: str = "0",
     ) -> None:
         self._store, self._rank, self._limit, self._on_silence = store, rank, limit, on_silence
         self._names = watched
-        self._attempt = attempt  # the store outlives a restart, and with it the beats of the dead
         now = time.monotonic()
         self._heard = {other: (b"", now) for other in watched}
         self._store_answered = now
@@ -57,10 +48,10 @@ class Heartbeat:
         while not self._done.wait(self._interval if count else 0):
             count += 1
             try:
-                self._store.set(self._key(self._rank), str(count))
+                self._store.set(_key(self._rank), str(count))
                 for other, (last, _) in list(self._heard.items()):
-                    if self._store.check([self._key(other)]):
-                        value = self._store.get(self._key(other))
+                    if self._store.check([_key(other)]):
+                        value = self._store.get(_key(other))
                         if value != last:
                             self._heard[other] = (value, time.monotonic())
                 self._store_answered = time.monotonic()
@@ -74,9 +65,6 @@ class Heartbeat:
                 self._done.set()
                 self._on_silence(message)
 
-    def _key(self, rank: int) -> str:
-        return f"llcg/{self._attempt}/beat/{rank}"
-
     def verdict(self, now: float) -> str | None:
         """Whom nobody has heard for too long, and for how long."""
         if now - self._store_answered > self._limit:
@@ -86,3 +74,7 @@ class Heartbeat:
             return None
         names = ", ".join(f"{self._names[rank]} for {seconds:.0f} s" for rank, seconds in sorted(silent.items()))
         return f"nothing heard from {names} (cluster.timeout={self._limit:g})"
+
+
+def _key(rank: int) -> str:
+    return f"beat/{rank}"

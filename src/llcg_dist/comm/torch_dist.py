@@ -20,6 +20,7 @@ from torch.distributed.distributed_c10d import _set_pg_timeout
 from llcg_dist.comm.channel import Order, Report, Update
 from llcg_dist.comm.heartbeat import Heartbeat
 from llcg_dist.comm.ledger import Direction, Kind, Ledger, Message, Phase
+from llcg_dist.comm.rendezvous import fresh_prefix
 from llcg_dist.errors import PeerLostError, ProtocolError
 
 _LONGEST_NAP = 2e-3
@@ -37,13 +38,16 @@ class Cluster:
     """The process group of one job, from joining it to leaving it in order. Nothing crosses it uncounted."""
 
     def __init__(self, backend: str, join_timeout: float, ledger: Ledger) -> None:
+        self.rank, self.size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+        limit = timedelta(seconds=join_timeout)
         try:
-            dist.init_process_group(backend, timeout=timedelta(seconds=join_timeout))
+            store = _connect_store(limit, hosts=self.rank == 0)
+            self._prefix = fresh_prefix(store, self.rank, self.size, join_timeout)
+            own = dist.PrefixStore(self._prefix, store)
+            dist.init_process_group(backend, store=own, rank=self.rank, world_size=self.size, timeout=limit)
         except (RuntimeError, ValueError) as error:
-            rule = f"cannot join the other ranks within cluster.join_timeout={join_timeout:g} s"
-            raise PeerLostError(f"{rule}: {_first_line(error)}") from error
+            raise PeerLostError(f"cannot join the other ranks: {_first_line(error)}") from error
         self._heartbeat: Heartbeat | None = None
-        self.rank, self.size = dist.get_rank(), dist.get_world_size()
         self.wire_device = "cuda" if "nccl" in backend else "cpu"
         self.ledger = ledger
 
@@ -83,11 +87,9 @@ class Cluster:
         if self._heartbeat:
             self._heartbeat.stop()
         _set_pg_timeout(timedelta(days=365))  # a collective may wait as long as a round takes: silence is what counts
-        address, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
         # A connection of its own: the group's store may be busy in the main thread.
-        store = dist.TCPStore(address, port, is_master=False, timeout=timedelta(seconds=limit))
-        attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
-        self._heartbeat = Heartbeat(store, self.rank, names, limit, on_silence, attempt)
+        store = dist.PrefixStore(self._prefix, _connect_store(timedelta(seconds=limit), hosts=False))
+        self._heartbeat = Heartbeat(store, self.rank, names, limit, on_silence)
         self._heartbeat.start()
 
     def close(self) -> None:
@@ -148,6 +150,13 @@ class DistMachineChannel:
         self._cluster.gather(update.theta.to(self._cluster.wire_device), Kind.PARAMETERS)
         self._cluster.gather(update.report.pack(), Kind.CONTROL)
         self._cluster.ledger.end_round()
+
+
+def _connect_store(limit: timedelta, hosts: bool) -> dist.TCPStore:
+    """The store at MASTER_ADDR:MASTER_PORT. torchrun's agent hosts it where it says so, else rank 0 does."""
+    address, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
+    by_agent = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
+    return dist.TCPStore(address, port, is_master=hosts and not by_agent, timeout=limit, wait_for_workers=False)
 
 
 def _checked(size: int) -> int:

@@ -18,7 +18,7 @@ from llcg_dist.data.graph import Graph
 from llcg_dist.engine import RoundResult, run_server
 from llcg_dist.models import build_model
 from llcg_dist.record import Recorder, Row
-from llcg_dist.sampling import NeighborSampler, fanouts_per_layer, whole_graph
+from llcg_dist.sampling import NeighborSampler, fanouts_per_layer
 from llcg_dist.worker import peak_rss_mb
 
 
@@ -31,14 +31,14 @@ class Server:
         seeding.seed_torch(seeding.generator(config.seed, seeding.INITIAL_WEIGHTS, 0))
         model = build_model(config.model, graph.num_features, graph.num_classes)
         self.initial_theta = flatten(model)
-        self._state_dict_bytes = state_dict_bytes(model)
+        self._paper_bytes = state_dict_bytes(model) + model.unused_bytes
         self._best_score: float | None = None
         walker = Walker(seeding.SERVER, config.seed, config.train.server_batch_size, config.train.server_lr)
         sampler = NeighborSampler(graph, fanouts_per_layer(config.sampling.server_fanout, model.depth))
         self._corrector = Learner(graph, model, sampler, walker, config.train, device)
         judged_model = build_model(config.model, graph.num_features, graph.num_classes)
-        blocks = [whole_graph(graph)] * model.depth
-        self._evaluator = Evaluator(graph, judged_model, blocks, config.algorithm.batchnorm_stats)
+        chunk, scratch = config.evaluate.chunk, config.evaluate.scratch
+        self._evaluator = Evaluator(graph, judged_model, config.algorithm.batchnorm_stats, chunk, scratch)
 
     def train(
         self, algorithm: Algorithm, channel: ServerChannel, run_dir: Path, on_round: Callable[[Row], None]
@@ -51,7 +51,7 @@ class Server:
 
         theta = run_server(algorithm, self.initial_theta, channel, self._walk, self._weights, judge)
         recorder.save_model("model.pt", self._evaluator.finished_model(theta))
-        paper_mb = len(self._weights) * self._state_dict_bytes / 1e6 if algorithm.trains_on_parts else 0.0
+        paper_mb = len(self._weights) * self._paper_bytes / 1e6 if algorithm.trains_on_parts else 0.0
         return recorder.finish(self._graph.metric, paper_mb, peak_rss_mb(), channel.ledger)
 
     def _walk(self, theta: Tensor, round_: int, steps: int) -> Tensor:

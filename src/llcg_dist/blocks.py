@@ -115,10 +115,9 @@ def block_of_rows(graph: Graph, degree: Tensor, start: int, stop: int, wanted: T
         rows, counts = rows[wanted], counts[wanted]
     indptr = torch.zeros(len(rows) + 1, dtype=row_ends.dtype)
     torch.cumsum(counts, 0, out=indptr[1:])
-    among_rows = torch.searchsorted(rows, indices, out_int32=indices.dtype == torch.int32)
-    inside = rows[among_rows.clamp(max=max(len(rows) - 1, 0))] == indices
-    others = indices[~inside].unique()
-    among_others = torch.searchsorted(others, indices, out_int32=indices.dtype == torch.int32)
-    local = torch.where(inside, among_rows, len(rows) + among_others)
-    columns = torch.cat([rows, others])
-    return columns, Block(indptr, local, len(columns), len(rows), degree[columns])
+    nodes, where = indices.unique(return_inverse=True)
+    among_rows = torch.searchsorted(rows, nodes)
+    is_row = rows[among_rows.clamp(max=len(rows) - 1)] == nodes
+    column = torch.where(is_row, among_rows, len(rows) - 1 + (~is_row).cumsum(0)).to(indices.dtype)
+    columns = torch.cat([rows, nodes[~is_row]])
+    return columns, Block(indptr, column[where], len(columns), len(rows), degree[columns])

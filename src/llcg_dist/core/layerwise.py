@@ -92,7 +92,7 @@ class WholeGraphForward:
             rows = stage(state.float(), self._whole)
             return rows if chunk.wanted is None else rows[chunk.wanted]
         columns, block = self._block(chunk)
-        return stage(state[columns].float(), block)
+        return stage(state.index_select(0, columns).float(), block)
 
     def _block(self, chunk: _Chunk) -> tuple[Tensor, Block]:
         return block_of_rows(self._graph, self._degree, chunk.start, chunk.stop, chunk.wanted)

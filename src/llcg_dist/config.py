@@ -10,6 +10,7 @@ import hashlib
 import importlib.resources
 import inspect
 import json
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
@@ -134,6 +135,16 @@ class EvaluateConfig:
 
 
 @dataclass
+class CheckpointConfig:
+    every: int = 1
+    """Save every N rounds and at the end; 0 turns checkpoints off."""
+    keep: int = 2
+    """How many whole checkpoints stay on the disk."""
+    dir: str | None = None
+    """Folder of the checkpoints; default <run_dir>/checkpoints. May be a disk of each host's own."""
+
+
+@dataclass
 class ClusterConfig:
     num_machines: int = 4
     """P, the number of parts and of local machines."""
@@ -143,8 +154,12 @@ class ClusterConfig:
     """auto, cpu or cuda."""
     threads: int = 1
     """CPU threads of each rank."""
-    timeout: float = 1800.0
-    """Seconds a rank waits for the others before the job fails."""
+    timeout: float = 120.0
+    """Seconds a rank may be silent (not: a round may take) before the job fails and names it."""
+    join_timeout: float = 600.0
+    """Seconds to wait for all ranks to join and to be ready."""
+    max_restarts: int = 0
+    """How often a failed job is started again; it goes on from its last whole checkpoint."""
 
 
 @dataclass
@@ -156,11 +171,16 @@ class Config:
     train: TrainConfig = field(default_factory=TrainConfig)
     sampling: SamplingConfig = field(default_factory=SamplingConfig)
     evaluate: EvaluateConfig = field(default_factory=EvaluateConfig)
+    checkpoint: CheckpointConfig = field(default_factory=CheckpointConfig)
     cluster: ClusterConfig = field(default_factory=ClusterConfig)
     num_rounds: int = 20
     """R, the rounds of communication."""
     seed: int = 0
     """Seed of the model's initial weights, the mini-batches, the sampling and dropout."""
+    on_nonfinite: str = "fail"
+    """When a machine sends NaN or infinity: fail, or skip (average the others, and give it the good model)."""
+    resume: str = "auto"
+    """auto (continue an unfinished run in run_dir), must (fail where there is nothing to continue) or never."""
     run_dir: str | None = None
     """Folder of the run's records; default runs/<date>_<time>_<dataset>_<algorithm>."""
 
@@ -168,7 +188,13 @@ class Config:
 DATASETS: dict[str, type[DatasetConfig]] = {"synthetic": SyntheticConfig}
 
 # Settings that say where a job runs, not what it computes: ranks on different hosts may differ in them.
-_PLACES = {"run_dir", "partition.root", "dataset.root", "evaluate.scratch"}
+_PLACES = {"run_dir", "partition.root", "dataset.root", "checkpoint.dir", "evaluate.scratch"}
+
+# Settings that may also change when a run is resumed; the model it ends with stays the same.
+_RESUMABLE = _PLACES | {
+    "resume", "checkpoint.every", "checkpoint.keep", "cluster.backend", "cluster.device", "cluster.threads",
+    "cluster.timeout", "cluster.join_timeout", "cluster.max_restarts",
+}  # fmt: skip
 
 _LAYER_OF_MODEL = {"sage": "S", "gcn": "G", "mlp": "L"}
 _OTHER_MODELS = ("gat", "appnp", "resgcn", "skip_sage")
@@ -183,6 +209,8 @@ _CHOICES = {
     "algorithm.averaging": ("uniform", "train_nodes"),
     "train.optimizer": ("adam", "sgd"),
     "train.optimizer_state": ("keep", "reset"),
+    "on_nonfinite": ("fail", "skip"),
+    "resume": ("auto", "must", "never"),
     "cluster.backend": ("auto", "gloo", "nccl", "loopback"),
     "cluster.device": ("auto", "cpu", "cuda"),
 }
@@ -197,8 +225,9 @@ def load_config(overrides: Sequence[str]) -> Config:
         with initialize_config_dir(str(conf), version_base="1.3"):
             composed = compose("config", overrides=list(overrides))
         config = cast(Config, OmegaConf.to_object(composed))
-    except (HydraException, OmegaConfBaseException) as error:
-        raise UserError(f"settings: {_one_line(error)}") from None
+        _require_known(OmegaConf.to_container(composed), config)
+    except (HydraException, OmegaConfBaseException, ValueError) as error:
+        raise UserError(_explain(error)) from None
     validate(config)
     return config
 
@@ -207,13 +236,22 @@ def validate(config: Config) -> None:
     """Raises UserError for the first setting that cannot work, naming the key and the rule."""
     for key, choices in _CHOICES.items():
         _require(_value(config, key) in choices, config, key, "must be one of " + ", ".join(choices))
-    for key in ("num_rounds", "cluster.num_machines", "cluster.threads", "train.local_batch_size"):
+    for key in ("num_rounds", "cluster.num_machines", "cluster.threads", "train.local_batch_size", "checkpoint.keep"):
         _require(_value(config, key) >= 1, config, key, "must be at least 1")
     for key in ("train.server_batch_size", "model.hidden", "model.layers", "model.heads", "evaluate.chunk"):
         _require(_value(config, key) >= 1, config, key, "must be at least 1")
-    for key in ("seed", "partition.seed", "dataset.seed", "algorithm.S", "evaluate.every", "train.weight_decay"):
+    for key in (
+        "seed",
+        "partition.seed",
+        "dataset.seed",
+        "algorithm.S",
+        "evaluate.every",
+        "train.weight_decay",
+        "checkpoint.every",
+        "cluster.max_restarts",
+    ):
         _require(_value(config, key) >= 0, config, key, "must not be negative")
-    for key in ("train.local_lr", "train.server_lr", "cluster.timeout", "algorithm.rho"):
+    for key in ("train.local_lr", "train.server_lr", "cluster.timeout", "cluster.join_timeout", "algorithm.rho"):
         _require(0 < _value(config, key) < float("inf"), config, key, "must be a positive number")
     algorithm = config.algorithm
     _require(0 <= config.model.dropout < 1, config, "model.dropout", "must lie in [0, 1)")
@@ -312,6 +350,27 @@ def fingerprint(config: Any, ignore: set[str] = _PLACES) -> str:
     return hashlib.sha256(json.dumps(items, sort_keys=True).encode()).hexdigest()[:16]
 
 
+def resume_conflicts(old: dict[str, Any], new: Config) -> list[str]:
+    """What keeps `new` from continuing a run of the settings `old` (as config.yaml holds them): a line per key."""
+    now = flat_items(new)
+    before = _flat_dict(old)
+    differing = [key for key in {*now, *before} if now.get(key) != before.get(key) and key not in _RESUMABLE]
+    if (
+        "num_rounds" in differing
+        and isinstance(before.get("num_rounds"), int)
+        and new.num_rounds > before["num_rounds"]
+    ):
+        differing.remove("num_rounds")
+    return [f"{key} ({before.get(key)} there, {now.get(key)} here)" for key in sorted(differing)]
+
+
+def _flat_dict(nested: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    items: dict[str, Any] = {}
+    for key, value in nested.items():
+        items |= _flat_dict(value, f"{prefix}{key}.") if isinstance(value, dict) else {f"{prefix}{key}": value}
+    return items
+
+
 def to_yaml(config: Config) -> str:
     return OmegaConf.to_yaml(OmegaConf.structured(config))
 
@@ -354,10 +413,36 @@ def _register_schema() -> None:
         store.store(group="dataset/schema", name=name, node=schema, package="dataset")
 
 
-def _one_line(error: Exception) -> str:
-    """Hydra's messages run over several lines; a user needs the cause and the key."""
-    cause = str(error) if error.__cause__ is None else f"{error} {error.__cause__}"
-    lines = [line.strip() for line in cause.splitlines()]
-    return " ".join(
-        line for line in lines if line and not line.startswith(("object_type=", "set_struct", "reference_type="))
+def _explain(error: Exception) -> str:
+    """Hydra's messages run over several lines and end in its search path; a user needs the key and the cause."""
+    text = str(error) if error.__cause__ is None else f"{error} {error.__cause__}"
+    text = " ".join(text.split())
+    unknown = re.search(r"Key '[^']+' (?:is )?not in '\w+'.* full_key: (\S+)", text)
+    if unknown:
+        return f"unknown key {unknown[1]}; `llcg train --help` lists the keys"
+    wrong_type = re.search(r"Value '(.*)' of type '\w+' could not be converted to (\w+) full_key: (\S+)", text)
+    if wrong_type:
+        return f"{wrong_type[3]}={wrong_type[1]}: must be of type {wrong_type[2].lower()}"
+    no_option = re.search(
+        r"Could not find '([^']+)/([^']+)' Available options in '[^']+': (.*?)(?: Config search|$)", text
     )
+    if no_option:
+        group, option, options = no_option.groups()
+        return f"{group}={option}: must be one of {', '.join(options.split())}"
+    return f"settings: {text.split(' Config search path')[0]}"
+
+
+def _require_known(composed: Any, config: Any, prefix: str = "") -> None:
+    """Hydra's +key=value adds what no schema knows, to be ignored ever after."""
+    known = {f.name for f in dataclasses.fields(config)}
+    for key, value in composed.items():
+        if key not in known:
+            raise UserError(f"unknown key {prefix}{key}; `llcg train --help` lists the keys")
+        if dataclasses.is_dataclass(getattr(config, key)):
+            _require_known(value, getattr(config, key), f"{prefix}{key}.")
+
+
+def quoted_override(key: str, value: str) -> str:
+    """key=value for Hydra's grammar, whatever characters the value holds."""
+    escaped = value.replace("\\", "\\\\").replace("'", "\\'")
+    return f"{key}='{escaped}'"

@@ -106,7 +106,6 @@ def staged_folder(target: Path) -> Iterator[Path]:
 
     What an earlier, killed writer left behind is removed first: the caller holds the lock on the target.
     """
-    target.parent.mkdir(parents=True, exist_ok=True)
     for leftover in target.parent.glob(f".{target.name}.tmp-*"):
         shutil.rmtree(leftover)
     stage = target.parent / f".{target.name}.tmp-{uuid.uuid4().hex[:8]}"
@@ -123,6 +122,17 @@ def staged_folder(target: Path) -> Iterator[Path]:
         shutil.rmtree(stage, ignore_errors=True)
 
 
+def make_folder(path: Path, setting: str) -> None:
+    """Raises UserError that names the setting where the folder cannot be made or written to."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        writable = os.access(path, os.W_OK)
+    except OSError as error:
+        raise UserError(f"{setting}={path}: cannot make this folder ({error.strerror})") from None
+    if not writable:
+        raise UserError(f"{setting}={path}: this folder cannot be written to")
+
+
 def write_json(path: Path, content: Any) -> None:
     """Replaces the file in one step: a reader sees the old content or the new, never half."""
     write_bytes(path, (json.dumps(content, indent=1) + "\n").encode())
@@ -130,9 +140,13 @@ def write_json(path: Path, content: Any) -> None:
 
 def write_bytes(path: Path, content: bytes) -> None:
     stage = path.with_name(f".{path.name}.tmp")
-    stage.write_bytes(content)
-    _sync(stage)
-    stage.replace(path)
+    try:
+        stage.write_bytes(content)
+        _sync(stage)
+        stage.replace(path)
+    except OSError:
+        stage.unlink(missing_ok=True)
+        raise
 
 
 def read_json(path: Path) -> dict[str, Any]:

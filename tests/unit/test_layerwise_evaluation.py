@@ -1,5 +1,6 @@
 """Whole-graph evaluation in chunks: exact, for any chunk, any model; statistics in float64; bounded memory."""
 
+import dataclasses
 import subprocess
 import sys
 from pathlib import Path
@@ -117,6 +118,16 @@ def test_the_evaluator_scores_the_labelled_nodes(chunk: int, stats: str) -> None
     train = graph.split == TRAIN
     assert scores.train_loss == pytest.approx(loss(logits[train], labels[train], "multiclass").item(), rel=1e-5)
     torch.testing.assert_close(evaluator.finished_model(theta), model.state_dict(), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("chunk", [7, 1000])
+def test_features_of_half_precision_are_widened_a_chunk_at_a_time(chunk: int) -> None:
+    graph = random_graph(50, 120, seed=2)
+    halves = dataclasses.replace(graph, features=graph.features.astype(np.float16))
+    widened = dataclasses.replace(graph, features=halves.features.astype(np.float32))
+    model, reference = random_model("gcn"), random_model("gcn")
+    logits = WholeGraphForward(halves, model, chunk, recalibrate=True).logits()
+    torch.testing.assert_close(logits, recalibrated_by_hand(reference, widened), rtol=1e-4, atol=1e-5)
 
 
 def test_states_may_go_to_a_scratch_folder_and_leave_nothing_there(tmp_path: Path) -> None:

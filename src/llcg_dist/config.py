@@ -71,9 +71,15 @@ class ModelConfig:
     layers: int = 2
     dropout: float = 0.5
     norm: str = "batch"
-    """batch (BatchNorm between layers) or none."""
+    """batch (BatchNorm between layers; appnp: of the features, as the paper has it) or none."""
+    input_norm: bool = False
+    """BatchNorm of the features before the first layer, without affine weights: a leading B."""
     gcn_norm: str = "symmetric"
     """Normalisation of G: symmetric (D^-1/2 A D^-1/2) or row (D^-1 A), self-loops included."""
+    heads: int = 1
+    """Attention heads of gat; they share `hidden`."""
+    teleport: float = 0.2
+    """beta, the share of its first state that a node of appnp returns to at every propagation."""
 
 
 @dataclass
@@ -122,6 +128,10 @@ class SamplingConfig:
 class EvaluateConfig:
     every: int = 1
     """Score the model on the whole graph every N rounds and at the end; 0 turns evaluation off."""
+    chunk: int = 65_536
+    """Nodes that evaluation computes at a time (fewer where they have more than 8 neighbours on average)."""
+    scratch: str | None = None
+    """Folder for the hidden states of a graph whose states exceed memory; by default they stay in memory."""
 
 
 @dataclass
@@ -180,7 +190,7 @@ class Config:
 DATASETS: dict[str, type[DatasetConfig]] = {"synthetic": SyntheticConfig}
 
 # Settings that say where a job runs, not what it computes: ranks on different hosts may differ in them.
-_PLACES = {"run_dir", "partition.root", "dataset.root", "checkpoint.dir"}
+_PLACES = {"run_dir", "partition.root", "dataset.root", "checkpoint.dir", "evaluate.scratch"}
 
 # Settings that may also change when a run is resumed; the model it ends with stays the same.
 _RESUMABLE = _PLACES | {
@@ -189,9 +199,11 @@ _RESUMABLE = _PLACES | {
 }  # fmt: skip
 
 _LAYER_OF_MODEL = {"sage": "S", "gcn": "G", "mlp": "L"}
+_OTHER_MODELS = ("gat", "appnp", "resgcn", "skip_sage")
 
 _CHOICES = {
     "partition.method": ("metis", "random"),
+    "model.name": (*_LAYER_OF_MODEL, "arch", *_OTHER_MODELS),
     "model.norm": ("batch", "none"),
     "model.gcn_norm": ("symmetric", "row"),
     "algorithm.schedule": ("equal_total", "literal"),
@@ -229,7 +241,7 @@ def validate(config: Config) -> None:
         _require(_value(config, key) in choices, config, key, "must be one of " + ", ".join(choices))
     for key in ("num_rounds", "cluster.num_machines", "cluster.threads", "train.local_batch_size", "checkpoint.keep"):
         _require(_value(config, key) >= 1, config, key, "must be at least 1")
-    for key in ("train.server_batch_size", "model.hidden", "model.layers"):
+    for key in ("train.server_batch_size", "model.hidden", "model.layers", "model.heads", "evaluate.chunk"):
         _require(_value(config, key) >= 1, config, key, "must be at least 1")
     for key in (
         "seed",
@@ -265,22 +277,45 @@ def arch_string(config: ModelConfig) -> str:
     if config.arch:
         return config.arch
     between = "B" if config.norm == "batch" else ""
-    return between.join(_LAYER_OF_MODEL[config.name] * config.layers)
+    return ("B" if config.input_norm else "") + between.join(_LAYER_OF_MODEL[config.name] * config.layers)
+
+
+def message_passing_layers(config: ModelConfig) -> int:
+    """How many layers read neighbours."""
+    if config.name in _OTHER_MODELS:
+        return config.layers
+    return sum(letter in "GS" for letter in arch_string(config))
 
 
 def _check_model(config: Config) -> None:
-    if config.model.name not in _LAYER_OF_MODEL and not config.model.arch:
-        raise UserError("model.arch: must be set with model=arch, e.g. model.arch=SBSBS")
-    arch = arch_string(config.model)
-    if not set(arch) <= set("GSLB") or not set(arch) & set("GSL"):
-        rule = "must be made of G (GCN), S (SAGE), L (linear) and B (BatchNorm), with at least one of G, S, L"
-        raise UserError(f"model.arch={arch}: {rule}")
-    depth = sum(letter in "GS" for letter in arch)
+    model = config.model
+    if model.name in _OTHER_MODELS:
+        _require(model.arch is None, config, "model.arch", f"model={model.name} has no arch; use model=arch")
+    else:
+        _check_arch(config)
+    _require(0 <= model.teleport <= 1, config, "model.teleport", "must lie in [0, 1]")
+    if model.name == "gat":
+        rule = f"must divide model.hidden={model.hidden}, which the heads share"
+        _require(model.hidden % model.heads == 0, config, "model.heads", rule)
+    depth = message_passing_layers(model)
     for key in ("sampling.fanout", "sampling.server_fanout"):
         fanout = _value(config, key)
         _require(_is_fanout(fanout), config, key, "must be -1 or a positive whole number, or a list of them")
         rule = f"must be one number, or one for each of the model's {depth} message-passing layers"
         _require(not isinstance(fanout, list) or len(fanout) == depth, config, key, rule)
+
+
+def _check_arch(config: Config) -> None:
+    model = config.model
+    if model.name == "arch" and not model.arch:
+        raise UserError("model.arch: must be set with model=arch, e.g. model.arch=SBSBS")
+    arch = arch_string(model)
+    if not set(arch) <= set("GSLB") or not set(arch) & set("GSL"):
+        rule = "must be made of G (GCN), S (SAGE), L (linear) and B (BatchNorm), with at least one of G, S, L"
+        raise UserError(f"model.arch={arch}: {rule}")
+    if model.arch:
+        rule = "has no effect on a model that is spelled out; write a leading B into model.arch"
+        _require(not model.input_norm, config, "model.input_norm", rule)
 
 
 def _is_fanout(value: Any) -> bool:

@@ -25,7 +25,7 @@ from llcg_dist.engine import RoundResult, run_server
 from llcg_dist.errors import TrainingError
 from llcg_dist.models import build_model
 from llcg_dist.record import Recorder, Row
-from llcg_dist.sampling import NeighborSampler, fanouts_per_layer, whole_graph
+from llcg_dist.sampling import NeighborSampler, fanouts_per_layer
 from llcg_dist.worker import peak_rss_mb
 
 
@@ -48,13 +48,13 @@ class Server:
         seeding.seed_torch(seeding.generator(config.seed, seeding.INITIAL_WEIGHTS, 0))
         model = build_model(config.model, graph.num_features, graph.num_classes)
         self._theta = flatten(model)
-        self._state_dict_bytes = state_dict_bytes(model)
+        self._paper_bytes = state_dict_bytes(model) + model.unused_bytes
         walker = Walker(seeding.SERVER, config.seed, config.train.server_batch_size, config.train.server_lr)
         sampler = NeighborSampler(graph, fanouts_per_layer(config.sampling.server_fanout, model.depth))
         self._corrector = Learner(graph, model, sampler, walker, config.train, device)
         judged_model = build_model(config.model, graph.num_features, graph.num_classes)
-        blocks = [whole_graph(graph)] * model.depth
-        self._evaluator = Evaluator(graph, judged_model, blocks, config.algorithm.batchnorm_stats)
+        chunk, scratch = config.evaluate.chunk, config.evaluate.scratch
+        self._evaluator = Evaluator(graph, judged_model, config.algorithm.batchnorm_stats, chunk, scratch)
 
         files = CheckpointFiles(checkpoints, SERVER)
         saved = files.load(start_round) if start_round else {}
@@ -81,7 +81,7 @@ class Server:
         )
         self._recorder.save_model("model.pt", self._evaluator.finished_model(theta))
         self._saver.finish()
-        paper_mb = len(self._weights) * self._state_dict_bytes / 1e6 if algorithm.trains_on_parts else 0.0
+        paper_mb = len(self._weights) * self._paper_bytes / 1e6 if algorithm.trains_on_parts else 0.0
         return self._recorder.finish(self._graph.metric, paper_mb, peak_rss_mb(), channel.ledger)
 
     def _walk(self, theta: Tensor, round_: int, steps: int) -> Tensor:

@@ -237,6 +237,8 @@ def load_config(overrides: Sequence[str]) -> Config:
 
 def validate(config: Config) -> None:
     """Raises UserError for the first setting that cannot work, naming the key and the rule."""
+    if config.dataset.name not in DATASETS:
+        raise UserError(f"dataset={config.dataset.name}: must be one of {', '.join(DATASETS)}")
     for key, choices in _CHOICES.items():
         _require(_value(config, key) in choices, config, key, "must be one of " + ", ".join(choices))
     for key in ("num_rounds", "cluster.num_machines", "cluster.threads", "train.local_batch_size", "checkpoint.keep"):
@@ -432,6 +434,9 @@ def _explain(error: Exception) -> str:
     if no_option:
         group, option, options = no_option.groups()
         return f"{group}={option}: must be one of {', '.join(options.split())}"
+    override = getattr(error, "override", None)
+    if override:
+        return f"{override}: cannot be read as a setting (key=value in Hydra's grammar)"
     return f"settings: {text.split(' Config search path')[0]}"
 
 
@@ -447,5 +452,6 @@ def _require_known(composed: Any, config: Any, prefix: str = "") -> None:
 
 def quoted_override(key: str, value: str) -> str:
     """key=value for Hydra's grammar, whatever characters the value holds."""
-    escaped = value.replace("\\", "\\\\").replace("'", "\\'")
+    escaped = re.sub(r"(\\*)('|\$\{)", r"\1\1\\\2", value)
+    escaped = re.sub(r"(\\+)$", r"\1\1", escaped)
     return f"{key}='{escaped}'"

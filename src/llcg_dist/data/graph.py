@@ -57,7 +57,8 @@ class Graph:
         """Nodes of each class; multi-label: nodes that carry each label."""
         if self.task == "multilabel":
             return self.labels.sum(axis=0).astype(np.int64)
-        return np.bincount(self.labels, minlength=self.num_classes)
+        known = self.labels[(self.labels >= 0) & (self.labels < self.num_classes)]
+        return np.bincount(known, minlength=self.num_classes)
 
     def validate(self, name: str) -> "Graph":
         """Raises UserError for content that would train to nonsense; `name` says whose it is."""
@@ -70,6 +71,8 @@ class Graph:
         require(n > 0, "the graph has no nodes")
         require(self.task in TASKS, f"task {self.task!r} is not one of {', '.join(TASKS)}")
         require(self.metric in METRICS, f"metric {self.metric!r} is not one of {', '.join(METRICS)}")
+        rule = "metric accuracy needs one class a node (task multiclass)"
+        require(self.task == "multiclass" or self.metric != "accuracy", rule)
         require(self.features.ndim == 2, f"features must have two axes, not {self.features.ndim}")
         for what, rows in (("features", self.features), ("labels", self.labels), ("split", self.split)):
             require(len(rows) == n, f"{what} has {len(rows)} rows for {n} nodes")

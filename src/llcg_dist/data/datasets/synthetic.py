@@ -53,7 +53,7 @@ def _check(config: SyntheticConfig) -> None:
         "features": (config.features >= 1, "must be at least 1"),
         "train_fraction": (0 < config.train_fraction <= 1, "must lie in (0, 1]"),
         "val_fraction": (
-            0 <= config.val_fraction <= 1 - config.train_fraction,
+            config.val_fraction >= 0 and config.train_fraction + config.val_fraction <= 1,
             "must not be negative, and with dataset.train_fraction at most 1",
         ),
     }

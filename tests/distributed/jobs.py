@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,25 +35,33 @@ def start_llcg(*arguments: str, cwd: Path | None = None) -> subprocess.Popen[str
 def start(command: list[str], cwd: Path | None = None) -> subprocess.Popen[str]:
     path = f"{BIN}:{os.environ['PATH']}"
     environment = os.environ | {"PATH": path, "LLCG_TEST_JOB": str(time.time_ns())}
-    process = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, cwd=cwd
-    )
-    process.marker = environment["LLCG_TEST_JOB"]  # type: ignore[attr-defined]
+    # To files, not pipes: a job must not wait for a test that is not reading.
+    out, err = tempfile.TemporaryFile("w+"), tempfile.TemporaryFile("w+")  # noqa: SIM115 - closed with the process
+    process = subprocess.Popen(command, stdout=out, stderr=err, text=True, env=environment, cwd=cwd)
+    process.marker, process.printed = environment["LLCG_TEST_JOB"], (out, err)  # type: ignore[attr-defined]
     return process
+
+
+def printed(process: subprocess.Popen[str]) -> tuple[str, str]:
+    contents = []
+    for file in process.printed:  # type: ignore[attr-defined]
+        file.seek(0)
+        contents.append(file.read())
+    return contents[0], contents[1]
 
 
 def finish(process: subprocess.Popen[str], limit: float = LIMIT) -> Outcome:
     try:
-        out, err = process.communicate(timeout=limit)
+        process.wait(timeout=limit)
     except subprocess.TimeoutExpired:
         for pid in members(process):
             os.kill(pid, signal.SIGKILL)
         process.kill()
-        out, err = process.communicate()
-        raise AssertionError(f"the job did not end within {limit} s\n{out}\n{err}") from None
+        process.wait()
+        raise AssertionError(f"the job did not end within {limit} s\n{printed(process)}") from None
     left = wait_until_gone(process)
     assert not left, f"processes left behind: {left}"
-    return Outcome(process.returncode, out, err)
+    return Outcome(process.returncode, *printed(process))
 
 
 def wait_until_gone(process: subprocess.Popen[str], limit: float = 10) -> list[int]:

@@ -1,5 +1,6 @@
 """Starts real jobs and waits for them, never for ever."""
 
+import contextlib
 import json
 import os
 import signal
@@ -78,13 +79,18 @@ def members(process: subprocess.Popen[str]) -> list[int]:
     for folder in Path("/proc").iterdir():
         if not folder.name.isdigit() or int(folder.name) == process.pid:
             continue
-        try:
-            alive = folder.joinpath("stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
-            if alive and marker in folder.joinpath("environ").read_bytes().split(b"\0"):
+        with contextlib.suppress(OSError):
+            if is_alive(int(folder.name)) and marker in folder.joinpath("environ").read_bytes().split(b"\0"):
                 found.append(int(folder.name))
-        except (OSError, IndexError):
-            continue
     return found
+
+
+def is_alive(pid: int) -> bool:
+    """Running or stopped; a process that has ended but was not waited for yet is not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
 
 
 def rank_of(pid: int) -> int | None:

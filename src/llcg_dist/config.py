@@ -10,6 +10,7 @@ import hashlib
 import importlib.resources
 import inspect
 import json
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
@@ -160,8 +161,9 @@ def load_config(overrides: Sequence[str]) -> Config:
         with initialize_config_dir(str(conf), version_base="1.3"):
             composed = compose("config", overrides=list(overrides))
         config = cast(Config, OmegaConf.to_object(composed))
-    except (HydraException, OmegaConfBaseException) as error:
-        raise UserError(f"settings: {_one_line(error)}") from None
+        _require_known(OmegaConf.to_container(composed), config)
+    except (HydraException, OmegaConfBaseException, ValueError) as error:
+        raise UserError(_explain(error)) from None
     validate(config)
     return config
 
@@ -295,10 +297,36 @@ def _register_schema() -> None:
         store.store(group="dataset/schema", name=name, node=schema, package="dataset")
 
 
-def _one_line(error: Exception) -> str:
-    """Hydra's messages run over several lines; a user needs the cause and the key."""
-    cause = str(error) if error.__cause__ is None else f"{error} {error.__cause__}"
-    lines = [line.strip() for line in cause.splitlines()]
-    return " ".join(
-        line for line in lines if line and not line.startswith(("object_type=", "set_struct", "reference_type="))
+def _explain(error: Exception) -> str:
+    """Hydra's messages run over several lines and end in its search path; a user needs the key and the cause."""
+    text = str(error) if error.__cause__ is None else f"{error} {error.__cause__}"
+    text = " ".join(text.split())
+    unknown = re.search(r"Key '[^']+' (?:is )?not in '\w+'.* full_key: (\S+)", text)
+    if unknown:
+        return f"unknown key {unknown[1]}; `llcg train --help` lists the keys"
+    wrong_type = re.search(r"Value '(.*)' of type '\w+' could not be converted to (\w+) full_key: (\S+)", text)
+    if wrong_type:
+        return f"{wrong_type[3]}={wrong_type[1]}: must be of type {wrong_type[2].lower()}"
+    no_option = re.search(
+        r"Could not find '([^']+)/([^']+)' Available options in '[^']+': (.*?)(?: Config search|$)", text
     )
+    if no_option:
+        group, option, options = no_option.groups()
+        return f"{group}={option}: must be one of {', '.join(options.split())}"
+    return f"settings: {text.split(' Config search path')[0]}"
+
+
+def _require_known(composed: Any, config: Any, prefix: str = "") -> None:
+    """Hydra's +key=value adds what no schema knows, to be ignored ever after."""
+    known = {f.name for f in dataclasses.fields(config)}
+    for key, value in composed.items():
+        if key not in known:
+            raise UserError(f"unknown key {prefix}{key}; `llcg train --help` lists the keys")
+        if dataclasses.is_dataclass(getattr(config, key)):
+            _require_known(value, getattr(config, key), f"{prefix}{key}.")
+
+
+def quoted_override(key: str, value: str) -> str:
+    """key=value for Hydra's grammar, whatever characters the value holds."""
+    escaped = value.replace("\\", "\\\\").replace("'", "\\'")
+    return f"{key}='{escaped}'"

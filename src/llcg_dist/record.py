@@ -16,7 +16,7 @@ from torch import Tensor
 from llcg_dist.comm.ledger import Ledger
 from llcg_dist.config import Config, to_yaml
 from llcg_dist.core.evaluate import Scores
-from llcg_dist.data.store import write_bytes, write_json
+from llcg_dist.data.store import make_folder, write_bytes, write_json
 from llcg_dist.engine import RoundResult
 from llcg_dist.errors import UserError
 
@@ -30,7 +30,7 @@ class Recorder:
 
     def __init__(self, config: Config, run_dir: Path, on_round: Callable[[Row], None] = lambda row: None) -> None:
         require_unused(run_dir)
-        run_dir.mkdir(parents=True, exist_ok=True)
+        make_folder(run_dir, "run_dir")
         self.run_dir = run_dir
         self._config, self._on_round = config, on_round
         self._started = time.perf_counter()

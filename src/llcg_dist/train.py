@@ -56,6 +56,8 @@ def main(overrides: Sequence[str]) -> int:
         run(load_config(overrides), me)
     except UserError as error:
         return _fail(str(error), exit_code=2)
+    except KeyboardInterrupt:
+        return 130
     except PeerLostError as error:
         time.sleep(_WAIT_FOR_CULPRIT)
         return _fail(f"{me}: {error}", exit_code=1)
@@ -78,14 +80,19 @@ def run(config: Config, me: Rank) -> None:
 
 def _run_distributed(config: Config, algorithm: Algorithm, me: Rank) -> None:
     _require_world(1 + config.cluster.num_machines)
-    device = _device(config.cluster.device)
-    backend = choose_backend(config.cluster.backend, device)
+    backend = choose_backend(config.cluster.backend, _device(config.cluster.device))
     cluster = Cluster(backend, config.cluster.timeout, Ledger(algorithm.crosses))
+    take_part(config, algorithm, cluster, me)
+    cluster.close()
+
+
+def take_part(config: Config, algorithm: Algorithm, cluster: Cluster, me: Rank) -> None:
+    """One job in a process group that has been joined already."""
+    device = _device(config.cluster.device)
     if cluster.rank == 0:
         _serve(config, algorithm, cluster, device)
     else:
         _work(config, algorithm, cluster, device, me)
-    cluster.close()
 
 
 def _serve(config: Config, algorithm: Algorithm, cluster: Cluster, device: str) -> None:

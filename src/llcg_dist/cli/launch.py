@@ -13,13 +13,16 @@ from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
 from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
 from llcg_dist.cli.console import print_error
+from llcg_dist.config import quoted_override
+from llcg_dist.data.store import make_folder
 
 
 def launch(num_processes: int, threads: int, run_dir: Path, overrides: Sequence[str]) -> int:
     """Rank 0 keeps the terminal; what the machines print goes to run_dir/logs/torchrun."""
-    logging.getLogger("torch.distributed").setLevel(logging.CRITICAL)  # we report failures ourselves, in one line
+    _silence_torchrun()
     os.environ["OMP_NUM_THREADS"] = str(threads)
     log_dir = run_dir / "logs" / "torchrun"
+    make_folder(run_dir, "run_dir")
     log_dir.mkdir(parents=True, exist_ok=True)
     quiet = {rank: Std.ALL for rank in range(1, num_processes)}
     config = LaunchConfig(
@@ -34,13 +37,22 @@ def launch(num_processes: int, threads: int, run_dir: Path, overrides: Sequence[
         logs_specs=DefaultLogsSpecs(log_dir=str(log_dir), redirects={0: Std.NONE, **quiet}),
     )
     try:
-        elastic_launch(config, sys.executable)("-m", "llcg_dist.train", *overrides, f"run_dir={run_dir}")
+        elastic_launch(config, sys.executable)(
+            "-m", "llcg_dist.train", *overrides, quoted_override("run_dir", str(run_dir))
+        )
     except ChildFailedError as failed:
         return _report(failed, run_dir)
     except SignalException as stopped:
         print_error(f"stopped by {stopped.sigval.name}")
         return 128 + int(stopped.sigval)
     return 0
+
+
+def _silence_torchrun() -> None:
+    """We report failures ourselves, in one line. Its loggers carry levels of their own, so each is told."""
+    for name in list(logging.root.manager.loggerDict):
+        if name.startswith("torch.distributed"):
+            logging.getLogger(name).setLevel(logging.CRITICAL)
 
 
 def _report(failed: ChildFailedError, run_dir: Path) -> int:

@@ -19,7 +19,7 @@ from llcg_dist import __version__
 from llcg_dist.config import Config, DatasetConfig, PartitionConfig, fingerprint, flat_items
 from llcg_dist.data.datasets import content_hashes, load_dataset
 from llcg_dist.data.graph import TRAIN, Array, Graph, cut_edge_counts, induced_subgraph, reordered_topology
-from llcg_dist.data.store import SCHEMA_VERSION, read_manifest, staged_folder, write_json, write_shard
+from llcg_dist.data.store import SCHEMA_VERSION, make_folder, read_manifest, staged_folder, write_json, write_shard
 from llcg_dist.errors import UserError
 
 
@@ -44,7 +44,7 @@ def ensure_store(config: Config, say: Callable[[str], None] = lambda line: None)
     """The store of these settings and its manifest: found, or built now. Builders of the same store take turns."""
     path = store_path(config)
     if not (path / "manifest.json").exists():
-        with _lock(path):
+        with _lock(path.parent):
             if not (path / "manifest.json").exists():
                 build_store(config, path, say)
     manifest = read_manifest(path)
@@ -195,8 +195,14 @@ def _dataset_identity(config: DatasetConfig) -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def _lock(path: Path) -> Iterator[None]:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with (path.parent / f".{path.name}.lock").open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+def _lock(root: Path) -> Iterator[None]:
+    """One builder at a time under a root. The lock is on the folder itself, so that it leaves no file behind."""
+    make_folder(root, "partition.root")
+    folder = os.open(root, os.O_RDONLY)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)
         yield
+    finally:
+        os.close(folder)
+        with contextlib.suppress(OSError):
+            root.rmdir()  # only an empty one goes: nothing was built, nothing is left

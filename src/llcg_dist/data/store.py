@@ -110,7 +110,6 @@ def staged_folder(target: Path) -> Iterator[Path]:
 
     What an earlier, killed writer left behind is removed first: the caller holds the lock on the target.
     """
-    target.parent.mkdir(parents=True, exist_ok=True)
     for leftover in target.parent.glob(f".{target.name}.tmp-*"):
         shutil.rmtree(leftover)
     stage = target.parent / f".{target.name}.tmp-{uuid.uuid4().hex[:8]}"
@@ -125,6 +124,17 @@ def staged_folder(target: Path) -> Iterator[Path]:
         _sync(target.parent)
     finally:
         shutil.rmtree(stage, ignore_errors=True)
+
+
+def make_folder(path: Path, setting: str) -> None:
+    """Raises UserError that names the setting where the folder cannot be made or written to."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        writable = os.access(path, os.W_OK)
+    except OSError as error:
+        raise UserError(f"{setting}={path}: cannot make this folder ({error.strerror})") from None
+    if not writable:
+        raise UserError(f"{setting}={path}: this folder cannot be written to")
 
 
 def write_json(path: Path, content: Any) -> None:

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from llcg_dist.config import Config, load_config
 from llcg_dist.data.datasets.files import load_unlabelled
+from llcg_dist.data.datasets.tables import one_line
 from llcg_dist.data.graph import Graph
 from llcg_dist.data.partition import ensure_store
 from llcg_dist.data.store import read_shard
@@ -73,7 +74,7 @@ def read_run_config(run_dir: Path, overrides: Sequence[str] = ()) -> Config:
         merged = OmegaConf.merge(schema, recorded, OmegaConf.from_dotlist(list(overrides)))
         return cast(Config, OmegaConf.to_object(merged))
     except (OmegaConfBaseException, KeyError, ValueError) as error:
-        raise UserError(f"{path}: not the settings of a run ({' '.join(str(error).split())})") from None
+        raise UserError(f"{path}: not the settings of a run ({one_line(error)})") from None
 
 
 def prediction_table(logits: Tensor, graph: Graph, trained: Graph) -> pd.DataFrame:
@@ -128,8 +129,7 @@ def _load_state(model: torch.nn.Module, path: Path) -> None:
     try:
         model.load_state_dict(torch.load(path, map_location="cpu", weights_only=True))
     except (RuntimeError, pickle.UnpicklingError, EOFError, TypeError, AttributeError) as error:
-        reason = " ".join(str(error).split())[:200]
-        raise UserError(f"{path}: not a state_dict of the model in config.yaml ({reason})") from None
+        raise UserError(f"{path}: not a state_dict of the model in config.yaml ({one_line(error)[:200]})") from None
 
 
 def _require_same_features(graph: Graph, trained: Graph, file: str, run_dir: Path) -> None:

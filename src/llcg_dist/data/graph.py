@@ -73,14 +73,18 @@ class Graph:
         require(n > 0, "the graph has no nodes")
         require(self.task in TASKS, f"task {self.task!r} is not one of {', '.join(TASKS)}")
         require(self.metric in METRICS, f"metric {self.metric!r} is not one of {', '.join(METRICS)}")
+        one_label = self.task == "multiclass"
+        require(one_label or self.metric != "accuracy", "metric accuracy needs one label a node; use f1_micro")
+        rule = f"metric roc_auc needs two classes or several labels a node, not {self.num_classes} classes"
+        require(not one_label or self.metric != "roc_auc" or self.num_classes == 2, rule)
         require(self.features.ndim == 2, f"features must have two axes, not {self.features.ndim}")
         for what, rows in (("features", self.features), ("labels", self.labels), ("split", self.split)):
             require(len(rows) == n, f"{what} has {len(rows)} rows for {n} nodes")
         _require_structure(self.indptr, self.indices, require)
         require(self.features.dtype in (np.float32, np.float16), f"features are {self.features.dtype}, not float32")
         bad_value = first_not_finite(self.features)
-        require(bad_value is None, "feature {1} of node {0} is not finite".format(*(bad_value or (0, 0))))
-        if self.task == "multiclass":
+        require(bad_value is None, "features of node {} are not finite (column {})".format(*(bad_value or (0, 0))))
+        if one_label:
             require(self.labels.ndim == 1, "multiclass labels must have one axis")
             bad = (self.labels < 0) | (self.labels >= self.num_classes)
             known = self.split != UNUSED

@@ -14,7 +14,7 @@ from llcg_dist.data.datasets.labels import Labels, read_labels
 from llcg_dist.data.datasets.nodes import NodeIds
 from llcg_dist.data.datasets.splits import check_fractions, split_by_fractions
 from llcg_dist.data.datasets.tables import is_npy, read_npy, read_table
-from llcg_dist.data.graph import METRICS, TEST, TRAIN, UNUSED, VAL, Array, Graph, undirected_csr
+from llcg_dist.data.graph import TEST, TRAIN, UNUSED, VAL, Array, Graph, undirected_csr
 from llcg_dist.data.rows import first_not_finite
 from llcg_dist.dataset_config import FilesConfig
 from llcg_dist.errors import UserError
@@ -33,7 +33,7 @@ def load(config: FilesConfig) -> Graph:
         split=_split(config, nodes, labels),
         num_classes=len(labels.classes),
         task=labels.task,
-        metric=_metric(config, labels),
+        metric=config.metric or ("accuracy" if labels.task == "multiclass" else "f1_micro"),
         names=dict(graph.names) | {"class": labels.classes},
     )
 
@@ -140,16 +140,3 @@ def _read_split(path: Path, nodes: NodeIds, labels: Labels, config: FilesConfig)
         row = order[unlabelled[0]]
         raise UserError(f"{table.place(row)}: in {cells.iloc[row]}, but {config.labels} has no label for this node")
     return split[order]
-
-
-def _metric(config: FilesConfig, labels: Labels) -> str:
-    metric = config.metric or ("accuracy" if labels.task == "multiclass" else "f1_micro")
-    if metric not in METRICS:
-        raise UserError(f"dataset.metric={metric}: must be one of {', '.join(METRICS)}")
-    if metric == "accuracy" and labels.task == "multilabel":
-        raise UserError("dataset.metric=accuracy: must be f1_micro or roc_auc with several labels a node")
-    if metric == "roc_auc" and labels.task == "multiclass" and len(labels.classes) != 2:
-        raise UserError(
-            f"dataset.metric=roc_auc: needs two classes or several labels a node, not {len(labels.classes)}"
-        )
-    return metric

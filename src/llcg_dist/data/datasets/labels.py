@@ -74,7 +74,9 @@ def _multilabel(table: Table, columns: list[str], order: Array) -> Labels:
         numbers = pd.to_numeric(cells, errors="coerce").to_numpy(np.float64, na_value=np.nan)
         wrong = np.flatnonzero(known & ~np.isin(numbers, (0, 1)))
         if len(wrong):
-            shown = "empty" if empty[wrong[0], i] else repr(str(cells.iloc[wrong[0]]))
+            number = numbers[wrong[0]]
+            text = "empty" if empty[wrong[0], i] else repr(str(cells.iloc[wrong[0]]))
+            shown = text if np.isnan(number) else f"{number:g}"
             rule = "a multi-label column must be 0 or 1 (all columns empty where the labels are unknown)"
             raise UserError(f"{table.place(wrong[0])}: column {column!r} is {shown}, out of range: {rule}")
         values[known, i] = numbers[known]

@@ -4,17 +4,15 @@ Features (768 columns of float16, 174 GiB) are never read as a whole: they stay 
 them, a block of rows at a time. Authors and institutions are not used.
 """
 
-import pickle
 from pathlib import Path
 
 import numpy as np
 
 from llcg_dist.data.datasets.ogbn import ogb_session
-from llcg_dist.data.datasets.published import Statistics, check_statistics, require_files
+from llcg_dist.data.datasets.published import Statistics, check_statistics, reading, require_files
 from llcg_dist.data.datasets.splits import split_of
 from llcg_dist.data.graph import TEST, UNUSED, Graph, undirected_csr
 from llcg_dist.dataset_config import PublishedConfig
-from llcg_dist.errors import UserError
 
 _FOLDER = "mag240m_kddcup2021"
 _CITATIONS = Path("processed", "paper___cites___paper", "edge_index.npy")
@@ -27,15 +25,12 @@ def load(config: PublishedConfig) -> Graph:
     files = [*map(Path, ("RELEASE_v1.txt", "meta.pt", "split_dict.pt")), *own]
     advice = f"unpack mag240m_kddcup2021.zip of https://ogb.stanford.edu/docs/lsc/mag240m/ into {config.root}"
     require_files(config.source, [folder / file for file in files], advice)
-    try:
-        with ogb_session():
-            from ogb.lsc import MAG240MDataset
+    with reading(str(folder), "ogb.lsc"), ogb_session():
+        from ogb.lsc import MAG240MDataset
 
-            dataset = MAG240MDataset(config.root)
+        dataset = MAG240MDataset(config.root)
         features, found = dataset.paper_feat, dataset.all_paper_label
         edges = np.load(folder / _CITATIONS, mmap_mode="r")  # dataset.edge_index would read all of it
-    except (OSError, EOFError, ValueError, KeyError, RuntimeError, pickle.UnpicklingError) as error:
-        raise UserError(f"{folder}: ogb.lsc cannot read its files ({type(error).__name__}: {error})") from None
     num_papers = dataset.num_papers
     check_statistics(config.name, Statistics(num_papers, edges.shape[1], features.shape[1], dataset.num_classes))
     labels = np.where(np.isnan(found), -1, found).astype(np.int64)

@@ -1,14 +1,21 @@
 """What loaders of published graphs share: files that must be there, and figures that must come out."""
 
+import contextlib
 import logging
 import os
-from collections.abc import Iterable
+import pickle
+import zipfile
+import zlib
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields
 from pathlib import Path
 
+from llcg_dist.data.datasets.tables import one_line
 from llcg_dist.errors import UserError
 
 log = logging.getLogger(__name__)
+
+_DAMAGED = (zlib.error, zipfile.BadZipFile, pickle.UnpicklingError)
 
 
 @dataclass(frozen=True)
@@ -53,6 +60,16 @@ def require_files(dataset: str, paths: Iterable[Path], advice: str) -> None:
     if missing:
         others = "".join(f", {path.name}" for path in missing[1:])
         raise UserError(f"dataset={dataset}: no file {missing[0]}{others}; {advice}, or set dataset.root")
+
+
+@contextlib.contextmanager
+def reading(place: str, loader: str) -> Iterator[None]:
+    """What a standard loader raises on a damaged file, told as the user's: which files to look at."""
+    try:
+        yield
+    except (OSError, EOFError, ValueError, KeyError, RuntimeError, *_DAMAGED) as error:
+        reason = f"{type(error).__name__}: {one_line(error)}"
+        raise UserError(f"{place}: {loader} cannot read its files ({reason})") from None
 
 
 def is_writable(folder: Path) -> bool:

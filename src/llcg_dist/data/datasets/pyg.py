@@ -1,15 +1,13 @@
 """Graphs that PyTorch Geometric's own classes read: raw files in dataset.root, as those classes lay them out."""
 
-import pickle
 import tempfile
-import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from llcg_dist.data.datasets.published import Statistics, check_statistics, is_writable, require_files
+from llcg_dist.data.datasets.published import Statistics, check_statistics, is_writable, reading, require_files
 from llcg_dist.data.datasets.splits import check_fractions, split_by_fractions, split_of
 from llcg_dist.data.graph import Array, Graph, undirected_csr
 from llcg_dist.dataset_config import FractionsConfig, HeterophilousConfig, PlanetoidConfig, PublishedConfig
@@ -113,8 +111,5 @@ def _read(config: PublishedConfig, source: Source) -> Any:
         # The class itself, but for where it would go to the network and where it writes.
         changed = {"_download": download, "processed_dir": property(processed_dir)}
         offline = type(source.loader, (loader,), changed)
-        try:
+        with reading(f"dataset.root={config.root}", source.loader):
             return offline(*arguments)[0]
-        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, pickle.UnpicklingError) as error:
-            what = f"{type(error).__name__}: {error}"
-            raise UserError(f"dataset.root={config.root}: {source.loader} cannot read its files ({what})") from None

@@ -48,6 +48,10 @@ class Table:
         return values
 
 
+def one_line(error: Exception) -> str:
+    return " ".join(str(error).split())
+
+
 def is_csv(path: Path) -> bool:
     return path.name.endswith((".csv", ".csv.gz"))
 
@@ -67,10 +71,10 @@ def read_table(path: Path, required: Sequence[str], text: Sequence[str] = (), on
             if column not in columns:
                 raise UserError(f"{path}: no column {column!r}; it has {', '.join(map(repr, columns)) or 'none'}")
         wanted = list(required) if only_required else columns
-        frame = _read_csv(path, wanted, text) if is_csv(path) else pd.read_parquet(path, columns=wanted)
+        frame = _read_csv(path, text)[wanted] if is_csv(path) else pd.read_parquet(path, columns=wanted)
     except (OSError, ValueError, EOFError) as error:  # pandas' and Arrow's own errors are ValueErrors or OSErrors
         kind = "CSV" if is_csv(path) else "Parquet"
-        raise UserError(f"{path}: not a readable {kind} file ({error})") from None
+        raise UserError(f"{path}: not a readable {kind} file ({one_line(error)})") from None
     return Table(path, frame)
 
 
@@ -88,11 +92,13 @@ def _columns(path: Path) -> list[str]:
     return columns
 
 
-def _read_csv(path: Path, columns: list[str], text: Sequence[str]) -> pd.DataFrame:
-    types = {column: str for column in text if column in columns}
-    return pd.read_csv(
-        path, usecols=columns, dtype=types, keep_default_na=False, na_values=[""], low_memory=False, index_col=False
-    )
+def _read_csv(path: Path, text: Sequence[str]) -> pd.DataFrame:
+    """All columns: told to leave some out, pandas would not notice a line with too many cells."""
+    types = dict.fromkeys(text, str)
+    frame = pd.read_csv(path, dtype=types, keep_default_na=False, na_values=[""], low_memory=False)
+    if not isinstance(frame.index, pd.RangeIndex):
+        raise ValueError("line 2 has more cells than the header")
+    return frame
 
 
 def read_npy(path: Path) -> Array:
@@ -101,7 +107,7 @@ def read_npy(path: Path) -> Array:
     try:
         array: Any = np.load(path, mmap_mode="r", allow_pickle=False)
     except (OSError, ValueError, EOFError) as error:
-        reason = str(error)
+        reason = one_line(error)
         if "pickle" in reason or "Python objects" in reason:
             reason = "it holds pickled Python objects, which are never loaded; save an array of numbers"
         elif isinstance(error, EOFError) or "mmap length" in reason or "No data left" in reason:

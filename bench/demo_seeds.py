@@ -24,7 +24,10 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--out", type=Path, default=Path("runs/demo_seeds"))
     arguments, overrides = parser.parse_known_args()
-    table = ["| method | BatchNorm statistics | final val % | best val % | test % at best val |", "|---|---|---|---|---|"]
+    table = [
+        "| method | BatchNorm statistics | final val % | best val % | test % at best val |",
+        "|---|---|---|---|---|",
+    ]
     for method in METHODS:
         for kind in STATISTICS:
             summaries = []

@@ -46,9 +46,15 @@ class ModelConfig:
     layers: int = 2
     dropout: float = 0.5
     norm: str = "batch"
-    """batch (BatchNorm between layers) or none."""
+    """batch (BatchNorm between layers; appnp: of the features, as the paper has it) or none."""
+    input_norm: bool = False
+    """BatchNorm of the features before the first layer, without affine weights: a leading B."""
     gcn_norm: str = "symmetric"
     """Normalisation of G: symmetric (D^-1/2 A D^-1/2) or row (D^-1 A), self-loops included."""
+    heads: int = 1
+    """Attention heads of gat; they share `hidden`."""
+    teleport: float = 0.2
+    """beta, the share of its first state that a node of appnp returns to at every propagation."""
 
 
 @dataclass
@@ -97,6 +103,20 @@ class SamplingConfig:
 class EvaluateConfig:
     every: int = 1
     """Score the model on the whole graph every N rounds and at the end; 0 turns evaluation off."""
+    chunk: int = 65_536
+    """Nodes that evaluation computes at a time (fewer where they have more than 8 neighbours on average)."""
+    scratch: str | None = None
+    """Folder for the hidden states of a graph whose states exceed memory; by default they stay in memory."""
+
+
+@dataclass
+class CheckpointConfig:
+    every: int = 1
+    """Save every N rounds and at the end; 0 turns checkpoints off."""
+    keep: int = 2
+    """How many whole checkpoints stay on the disk."""
+    dir: str | None = None
+    """Folder of the checkpoints; default <run_dir>/checkpoints. May be a disk of each host's own."""
 
 
 @dataclass
@@ -109,8 +129,12 @@ class ClusterConfig:
     """auto, cpu or cuda."""
     threads: int = 1
     """CPU threads of each rank."""
-    timeout: float = 1800.0
-    """Seconds a rank waits for the others before the job fails."""
+    timeout: float = 120.0
+    """Seconds a rank may be silent (not: a round may take) before the job fails and names it."""
+    join_timeout: float = 600.0
+    """Seconds to wait for all ranks to join and to be ready."""
+    max_restarts: int = 0
+    """How often a failed job is started again; it goes on from its last whole checkpoint."""
 
 
 @dataclass
@@ -122,11 +146,18 @@ class Config:
     train: TrainConfig = field(default_factory=TrainConfig)
     sampling: SamplingConfig = field(default_factory=SamplingConfig)
     evaluate: EvaluateConfig = field(default_factory=EvaluateConfig)
+    checkpoint: CheckpointConfig = field(default_factory=CheckpointConfig)
     cluster: ClusterConfig = field(default_factory=ClusterConfig)
     num_rounds: int = 20
     """R, the rounds of communication."""
     seed: int = 0
     """Seed of the model's initial weights, the mini-batches, the sampling and dropout."""
+    on_nonfinite: str = "fail"
+    """When a machine sends NaN or infinity: fail, or skip (average the others, and give it the good model)."""
+    resume: str = "auto"
+    """auto (continue an unfinished run in run_dir), must (fail where there is nothing to continue) or never."""
+    verify: str = "full"
+    """What is checked of a stored graph before it is used: full (sizes and checksums) or sizes."""
     run_dir: str | None = None
     """Folder of the run's records; default runs/<date>_<time>_<dataset>_<algorithm>."""
 
@@ -134,12 +165,20 @@ class Config:
 _CHOSEN_BY_GROUP = {"dataset.source", "partition.method", "model.name", "algorithm.name"}
 
 # Settings that say where a job runs, not what it computes: ranks on different hosts may differ in them.
-_PLACES = {"run_dir", "partition.root", "dataset.root"}
+_PLACES = {"run_dir", "partition.root", "dataset.root", "checkpoint.dir", "evaluate.scratch"}
+
+# Settings that may also change when a run is resumed; the model it ends with stays the same.
+_RESUMABLE = _PLACES | {
+    "resume", "verify", "checkpoint.every", "checkpoint.keep", "cluster.backend", "cluster.device", "cluster.threads",
+    "cluster.timeout", "cluster.join_timeout", "cluster.max_restarts",
+}  # fmt: skip
 
 _LAYER_OF_MODEL = {"sage": "S", "gcn": "G", "mlp": "L"}
+_OTHER_MODELS = ("gat", "appnp", "resgcn", "skip_sage")
 
 _CHOICES = {
     "partition.method": ("metis", "random"),
+    "model.name": (*_LAYER_OF_MODEL, "arch", *_OTHER_MODELS),
     "model.norm": ("batch", "none"),
     "model.gcn_norm": ("symmetric", "row"),
     "algorithm.schedule": ("equal_total", "literal"),
@@ -147,6 +186,9 @@ _CHOICES = {
     "algorithm.averaging": ("uniform", "train_nodes"),
     "train.optimizer": ("adam", "sgd"),
     "train.optimizer_state": ("keep", "reset"),
+    "on_nonfinite": ("fail", "skip"),
+    "verify": ("full", "sizes"),
+    "resume": ("auto", "must", "never"),
     "cluster.backend": ("auto", "gloo", "nccl", "loopback"),
     "cluster.device": ("auto", "cpu", "cuda"),
 }
@@ -172,13 +214,22 @@ def validate(config: Config) -> None:
     """Raises UserError for the first setting that cannot work, naming the key and the rule."""
     for key, choices in _CHOICES.items():
         _require(_value(config, key) in choices, config, key, "must be one of " + ", ".join(choices))
-    for key in ("num_rounds", "cluster.num_machines", "cluster.threads", "train.local_batch_size"):
+    for key in ("num_rounds", "cluster.num_machines", "cluster.threads", "train.local_batch_size", "checkpoint.keep"):
         _require(_value(config, key) >= 1, config, key, "must be at least 1")
-    for key in ("train.server_batch_size", "model.hidden", "model.layers"):
+    for key in ("train.server_batch_size", "model.hidden", "model.layers", "model.heads", "evaluate.chunk"):
         _require(_value(config, key) >= 1, config, key, "must be at least 1")
-    for key in ("seed", "partition.seed", "dataset.seed", "algorithm.S", "evaluate.every", "train.weight_decay"):
+    for key in (
+        "seed",
+        "partition.seed",
+        "dataset.seed",
+        "algorithm.S",
+        "evaluate.every",
+        "train.weight_decay",
+        "checkpoint.every",
+        "cluster.max_restarts",
+    ):
         _require(_value(config, key) >= 0, config, key, "must not be negative")
-    for key in ("train.local_lr", "train.server_lr", "cluster.timeout", "algorithm.rho"):
+    for key in ("train.local_lr", "train.server_lr", "cluster.timeout", "cluster.join_timeout", "algorithm.rho"):
         _require(0 < _value(config, key) < float("inf"), config, key, "must be a positive number")
     algorithm = config.algorithm
     _require(0 <= config.model.dropout < 1, config, "model.dropout", "must lie in [0, 1)")
@@ -201,22 +252,45 @@ def arch_string(config: ModelConfig) -> str:
     if config.arch:
         return config.arch
     between = "B" if config.norm == "batch" else ""
-    return between.join(_LAYER_OF_MODEL[config.name] * config.layers)
+    return ("B" if config.input_norm else "") + between.join(_LAYER_OF_MODEL[config.name] * config.layers)
+
+
+def message_passing_layers(config: ModelConfig) -> int:
+    """How many layers read neighbours."""
+    if config.name in _OTHER_MODELS:
+        return config.layers
+    return sum(letter in "GS" for letter in arch_string(config))
 
 
 def _check_model(config: Config) -> None:
-    if config.model.name not in _LAYER_OF_MODEL and not config.model.arch:
-        raise UserError("model.arch: must be set with model=arch, e.g. model.arch=SBSBS")
-    arch = arch_string(config.model)
-    if not set(arch) <= set("GSLB") or not set(arch) & set("GSL"):
-        rule = "must be made of G (GCN), S (SAGE), L (linear) and B (BatchNorm), with at least one of G, S, L"
-        raise UserError(f"model.arch={arch}: {rule}")
-    depth = sum(letter in "GS" for letter in arch)
+    model = config.model
+    if model.name in _OTHER_MODELS:
+        _require(model.arch is None, config, "model.arch", f"model={model.name} has no arch; use model=arch")
+    else:
+        _check_arch(config)
+    _require(0 <= model.teleport <= 1, config, "model.teleport", "must lie in [0, 1]")
+    if model.name == "gat":
+        rule = f"must divide model.hidden={model.hidden}, which the heads share"
+        _require(model.hidden % model.heads == 0, config, "model.heads", rule)
+    depth = message_passing_layers(model)
     for key in ("sampling.fanout", "sampling.server_fanout"):
         fanout = _value(config, key)
         _require(_is_fanout(fanout), config, key, "must be -1 or a positive whole number, or a list of them")
         rule = f"must be one number, or one for each of the model's {depth} message-passing layers"
         _require(not isinstance(fanout, list) or len(fanout) == depth, config, key, rule)
+
+
+def _check_arch(config: Config) -> None:
+    model = config.model
+    if model.name == "arch" and not model.arch:
+        raise UserError("model.arch: must be set with model=arch, e.g. model.arch=SBSBS")
+    arch = arch_string(model)
+    if not set(arch) <= set("GSLB") or not set(arch) & set("GSL"):
+        rule = "must be made of G (GCN), S (SAGE), L (linear) and B (BatchNorm), with at least one of G, S, L"
+        raise UserError(f"model.arch={arch}: {rule}")
+    if model.arch:
+        rule = "has no effect on a model that is spelled out; write a leading B into model.arch"
+        _require(not model.input_norm, config, "model.input_norm", rule)
 
 
 def _is_fanout(value: Any) -> bool:
@@ -252,6 +326,27 @@ def fingerprint(config: Any, ignore: set[str] = _PLACES) -> str:
     """A short hash of settings; two ranks, or a store and its reader, with the same one mean the same thing."""
     items = {key: value for key, value in flat_items(config).items() if key not in ignore}
     return hashlib.sha256(json.dumps(items, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def resume_conflicts(old: dict[str, Any], new: Config) -> list[str]:
+    """What keeps `new` from continuing a run of the settings `old` (as config.yaml holds them): a line per key."""
+    now = flat_items(new)
+    before = _flat_dict(old)
+    differing = [key for key in {*now, *before} if now.get(key) != before.get(key) and key not in _RESUMABLE]
+    if (
+        "num_rounds" in differing
+        and isinstance(before.get("num_rounds"), int)
+        and new.num_rounds > before["num_rounds"]
+    ):
+        differing.remove("num_rounds")
+    return [f"{key} ({before.get(key)} there, {now.get(key)} here)" for key in sorted(differing)]
+
+
+def _flat_dict(nested: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    items: dict[str, Any] = {}
+    for key, value in nested.items():
+        items |= _flat_dict(value, f"{prefix}{key}.") if isinstance(value, dict) else {f"{prefix}{key}": value}
+    return items
 
 
 def to_yaml(config: Config) -> str:

@@ -5,14 +5,15 @@ The server broadcasts first and judges the last model afterwards, while the mach
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 from torch import Tensor
 
 from llcg_dist.algorithms import Algorithm
 from llcg_dist.algorithms.base import Walk
-from llcg_dist.comm.channel import MachineChannel, Report, ServerChannel, Update
+from llcg_dist.comm.channel import MachineChannel, Order, Report, ServerChannel, Update
 from llcg_dist.comm.ledger import Traffic
 
 
@@ -23,51 +24,73 @@ class RoundResult:
     round: int
     theta: Tensor
     reports: list[Report]
+    skipped_parts: list[int]
     traffic: Traffic
     seconds_exchange: float
     seconds_correct: float
     seconds_round: float
 
 
+class Steward(Protocol):
+    """What the server does around the loop, so that the loop reads like the algorithm."""
+
+    def admit(self, updates: list[Update], round_: int) -> tuple[list[Tensor], list[float], list[int]]:
+        """The parameters that may be averaged, their weights, and the parts that were skipped."""
+
+    def keep(self, result: RoundResult) -> None:
+        """Saves the round: from here on a crash does not lose it."""
+
+    def judge(self, result: RoundResult) -> None:
+        """Scores the round and records it."""
+
+    def whole_round(self) -> int:
+        """The newest round that every rank has on its disk."""
+
+
 def run_server(
     algorithm: Algorithm,
     theta: Tensor,
+    first_round: int,
+    unjudged: RoundResult | None,
     channel: ServerChannel,
     walk: Walk,
-    weights: Sequence[float],
-    judge: Callable[[RoundResult], None],
+    steward: Steward,
 ) -> Tensor:
-    """Rounds 1..R from the initial parameters; `judge` scores and records a finished round."""
-    finished: RoundResult | None = None
-    for r in range(1, algorithm.config.num_rounds + 1):  # line 1
+    """Rounds first_round..R from `theta`; `unjudged` is a round before them that is not recorded yet."""
+    for r in range(first_round, algorithm.config.num_rounds + 1):  # line 1
         started = time.perf_counter()
-        channel.broadcast(theta)  # line 3: machines receive the model
-        if finished is not None:
-            judge(finished)  # round r-1, while the machines train round r
+        channel.broadcast(Order(theta, steward.whole_round()))  # line 3: machines receive the model
+        if unjudged is not None:
+            steward.judge(unjudged)  # round r-1, while the machines train round r
         judged = time.perf_counter()
         updates = channel.gather(r)  # lines 4-10: machines take steps(r) steps and send
         gathered = time.perf_counter()
-        theta = algorithm.average(theta, updates, weights)  # line 11
+        thetas, weights, skipped = steward.admit(list(updates), r)
+        theta = algorithm.average(theta, thetas, weights)  # line 11
         theta = algorithm.correct(theta, r, walk)  # lines 12-17: S steps on the whole graph
         ended = time.perf_counter()
         judging, local = judged - started, [update.report.seconds_local for update in updates]
         busy = max([judging, *local]) if channel.parallel else judging + sum(local)
-        finished = RoundResult(
+        unjudged = RoundResult(
             round=r,
             theta=theta,
             reports=[update.report for update in updates],
+            skipped_parts=skipped,
             traffic=channel.ledger.end_round(),
             seconds_exchange=max(0.0, gathered - started - busy),
             seconds_correct=ended - gathered,
             seconds_round=ended - started,
         )
-    assert finished is not None
-    judge(finished)
+        steward.keep(unjudged)
+    if unjudged is not None:
+        steward.judge(unjudged)
     return theta
 
 
-def run_machine(num_rounds: int, learn: Callable[[Tensor, int], Update], channel: MachineChannel) -> None:
-    for r in range(1, num_rounds + 1):  # line 1
-        theta = channel.receive()  # line 3
-        update = learn(theta, r)  # lines 4-9
+def run_machine(
+    first_round: int, num_rounds: int, learn: Callable[[Order, int], Update], channel: MachineChannel
+) -> None:
+    for r in range(first_round, num_rounds + 1):  # line 1
+        order = channel.receive()  # line 3
+        update = learn(order, r)  # lines 4-9
         channel.send(update)  # line 10

@@ -4,9 +4,9 @@ import io
 import json
 import logging
 import math
+import os
 import time
 from collections.abc import Callable
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from torch import Tensor
 from llcg_dist.comm.ledger import Ledger
 from llcg_dist.config import Config, to_yaml
 from llcg_dist.core.evaluate import Scores
-from llcg_dist.data.store import make_folder, write_bytes, write_json
+from llcg_dist.data.store import write_bytes, write_json
 from llcg_dist.engine import RoundResult
 from llcg_dist.errors import UserError
 
@@ -26,20 +26,41 @@ Row = dict[str, Any]
 
 
 class Recorder:
-    """Writes a row per round as it is judged, and the summary and models at the end."""
+    """Writes a row per round as it is judged, and the summary and models at the end.
 
-    def __init__(self, config: Config, run_dir: Path, on_round: Callable[[Row], None] = lambda row: None) -> None:
-        require_unused(run_dir)
-        make_folder(run_dir, "run_dir")
-        self.run_dir = run_dir
-        self._config, self._on_round = config, on_round
-        self._started = time.perf_counter()
-        self.rows: list[Row] = []
-        self.peak_rss_mb_machine: float | None = None
+    A full disk does not end the training: what could not be written is kept and tried again, at the latest at the end.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        run_dir: Path,
+        start_round: int = 0,
+        elapsed: float = 0.0,
+    ) -> None:
+        """`start_round` is the checkpoint that the run goes on from; rows after it are dropped."""
+        self._config, self._run_dir = config, run_dir
+        self.on_round: Callable[[Row], None] = lambda row: None
+        """Told of every row, for the progress line."""
+        self._started = time.perf_counter() - elapsed
+        self._pending_models: dict[str, bytes] = {}
+        self.rows = read_rows(run_dir, start_round)
         write_bytes(run_dir / "config.yaml", to_yaml(config).encode())
-        self._metrics = (run_dir / "metrics.jsonl").open("x")
+        write_bytes(run_dir / "metrics.jsonl", "".join(_line(row) for row in self.rows).encode())
+        self._metrics = (run_dir / "metrics.jsonl").open("r+b")
+        self._written = len(self.rows)
+        self._end = self._metrics.seek(0, os.SEEK_END)
+        self._peak_rss_mb_machine: float | None = None
 
-    def round(self, result: RoundResult, scores: Scores | None, seconds_evaluate: float) -> None:
+    @property
+    def elapsed(self) -> float:
+        return time.perf_counter() - self._started
+
+    @property
+    def best_score(self) -> float | None:
+        return max((row["val_score"] for row in self.rows if row["val_score"] is not None), default=None)
+
+    def round(self, result: RoundResult, scores: Scores | None, seconds_evaluate: float, checkpoint: Row) -> None:
         reports, traffic = result.reports, result.traffic
         row: Row = {
             "round": result.round,
@@ -58,26 +79,40 @@ class Recorder:
             "seconds_correct": result.seconds_correct,
             "seconds_evaluate": seconds_evaluate,
             "seconds_round": result.seconds_round,
-        }
-        self.rows.append(row)
-        self._metrics.write(json.dumps(row) + "\n")
-        self._metrics.flush()
+            "skipped_parts": result.skipped_parts,
+        } | checkpoint
         if reports:
-            self.peak_rss_mb_machine = max(report.peak_rss_mb for report in reports)
+            self._peak_rss_mb_machine = max(report.peak_rss_mb for report in reports)
         losses = " ".join(f"{report.train_loss:.4f}" for report in reports)
         log.info(
             "round %d: val %s, steps %d, machine losses %s", result.round, row["val_score"], row["local_steps"], losses
         )
-        self._on_round(row)
+        self.rows.append(row)
+        self._try_to_write_rows()
+        self.on_round(row)
 
     def save_model(self, name: str, state: dict[str, Tensor]) -> None:
         """A plain state_dict. Through a buffer, because torch.save writes the file's own name into it."""
         buffer = io.BytesIO()
         torch.save(state, buffer)
-        write_bytes(self.run_dir / name, buffer.getvalue())
+        self._pending_models[name] = buffer.getvalue()
+        try:
+            self._write_models()
+        except OSError as error:
+            log.warning("%s not written: %s", name, error.strerror)
+
+    def sync(self) -> None:
+        """A checkpoint counts on the rows before it: they reach the disk first."""
+        try:
+            os.fsync(self._metrics.fileno())
+        except OSError as error:
+            log.warning("metrics.jsonl: %s", error.strerror)
 
     def finish(self, metric: str, paper_mb_per_round: float, peak_rss_mb_server: float, ledger: Ledger) -> Row:
+        """Raises OSError where the result cannot be written; files of an earlier result are then as they were."""
+        self._write_rows()
         self._metrics.close()
+        self._write_models()
         judged = [row for row in self.rows if row["val_score"] is not None]
         best = max(judged, key=lambda row: row["val_score"], default=None)
         last, rounds = self.rows[-1], len(self.rows)
@@ -101,29 +136,61 @@ class Recorder:
             "mb_down_per_round": self._sum("bytes_down") / rounds / 1e6,
             "feature_mb_per_round": self._sum("feature_bytes") / rounds / 1e6,
             "total_bytes": ledger.total_bytes(),
-            "seconds_total": time.perf_counter() - self._started,
+            "seconds_total": self.elapsed,
             "peak_rss_mb_server": peak_rss_mb_server,
-            "peak_rss_mb_machine": self.peak_rss_mb_machine,
+            "peak_rss_mb_machine": self._peak_rss_mb_machine,
         }
-        write_json(self.run_dir / "wire.json", ledger.as_json())
-        write_json(self.run_dir / "summary.json", summary)
+        write_json(self._run_dir / "wire.json", ledger.as_json())
+        write_json(self._run_dir / "summary.json", summary)
         return summary
 
     def _sum(self, key: str) -> Any:
         return sum(row[key] for row in self.rows)
 
+    def _try_to_write_rows(self) -> None:
+        try:
+            self._write_rows()
+        except OSError as error:
+            self.rows[-1]["warnings"].append(f"metrics.jsonl not written: {error.strerror}")
+            log.warning(self.rows[-1]["warnings"][-1])
 
-def choose_run_dir(config: Config) -> Path:
-    """One folder for all ranks: the server picks it and tells the others."""
-    if config.run_dir:
-        return Path(config.run_dir)
-    now = datetime.now().strftime("%Y-%m-%d_%H-%M-%S")
-    return Path("runs") / f"{now}_{config.dataset.name}_{config.algorithm.name}"
+    def _write_rows(self) -> None:
+        content = "".join(_line(row) for row in self.rows[self._written :]).encode()
+        self._metrics.seek(self._end)
+        self._metrics.truncate()  # half a line that an earlier try may have left
+        self._metrics.write(content)
+        self._metrics.flush()
+        self._end += len(content)
+        self._written = len(self.rows)
+
+    def _write_models(self) -> None:
+        for name in list(self._pending_models):
+            write_bytes(self._run_dir / name, self._pending_models[name])
+            del self._pending_models[name]
 
 
-def require_unused(run_dir: Path) -> None:
-    if (run_dir / "metrics.jsonl").exists():
-        raise UserError(f"run_dir={run_dir}: holds another run's records; choose another folder or remove it")
+def read_rows(run_dir: Path, last_round: int) -> list[Row]:
+    """Rows 1..last_round (or one less: the last round may not be judged yet) of metrics.jsonl."""
+    path = run_dir / "metrics.jsonl"
+    rows: list[Row] = []
+    if last_round and path.exists():
+        for line in path.read_bytes().splitlines():
+            try:
+                row = json.loads(line)
+            except ValueError:
+                break
+            if row.get("round") != len(rows) + 1 or row["round"] > last_round:
+                break
+            rows.append(row)
+    if len(rows) < last_round - 1:
+        raise UserError(
+            f"{path}: round {len(rows) + 1} is missing; the run cannot be continued, choose another run_dir"
+        )
+    return rows
+
+
+def _line(row: Row) -> str:
+    return json.dumps(row) + "\n"
 
 
 def _number(value: float | None) -> float | None:

@@ -1,70 +1,163 @@
 """The server: the whole graph, the correction steps, the judging of every round, the records."""
 
+import dataclasses
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import torch
 from torch import Tensor
 
 from llcg_dist import seeding
 from llcg_dist.algorithms import Algorithm
-from llcg_dist.comm.channel import ServerChannel
+from llcg_dist.checkpoint import SERVER, CheckpointFiles, Saver
+from llcg_dist.comm.channel import Report, ServerChannel, Update
+from llcg_dist.comm.ledger import Traffic
 from llcg_dist.config import Config
+from llcg_dist.core.accept import accept
 from llcg_dist.core.average import averaging_weights
-from llcg_dist.core.evaluate import Evaluator, Scores
+from llcg_dist.core.evaluate import Evaluator
 from llcg_dist.core.learner import Learner, Walker
 from llcg_dist.core.parameters import flatten, state_dict_bytes
 from llcg_dist.data.graph import Graph
 from llcg_dist.engine import RoundResult, run_server
+from llcg_dist.errors import TrainingError
 from llcg_dist.models import build_model
 from llcg_dist.record import Recorder, Row
-from llcg_dist.sampling import NeighborSampler, fanouts_per_layer, whole_graph
+from llcg_dist.sampling import NeighborSampler, fanouts_per_layer
 from llcg_dist.worker import peak_rss_mb
 
 
 class Server:
     """Rank 0, the trusted party: it alone holds the whole graph."""
 
-    def __init__(self, config: Config, graph: Graph, train_nodes: list[int], device: str = "cpu") -> None:
+    def __init__(
+        self,
+        config: Config,
+        graph: Graph,
+        train_nodes: list[int],
+        run_dir: Path,
+        checkpoints: Path,
+        start_round: int = 0,
+        device: str = "cpu",
+    ) -> None:
+        """Goes on from the checkpoint of `start_round`; 0 starts anew."""
         self._config, self._graph = config, graph
         self._weights = averaging_weights(config.algorithm.averaging, train_nodes)
         seeding.seed_torch(seeding.generator(config.seed, seeding.INITIAL_WEIGHTS, 0))
         model = build_model(config.model, graph.num_features, graph.num_classes)
-        self.initial_theta = flatten(model)
-        self._state_dict_bytes = state_dict_bytes(model)
-        self._best_score: float | None = None
+        self._theta = flatten(model)
+        self._paper_bytes = state_dict_bytes(model) + model.unused_bytes
         walker = Walker(seeding.SERVER, config.seed, config.train.server_batch_size, config.train.server_lr)
         sampler = NeighborSampler(graph, fanouts_per_layer(config.sampling.server_fanout, model.depth))
         self._corrector = Learner(graph, model, sampler, walker, config.train, device)
         judged_model = build_model(config.model, graph.num_features, graph.num_classes)
-        blocks = [whole_graph(graph)] * model.depth
-        self._evaluator = Evaluator(graph, judged_model, blocks, config.algorithm.batchnorm_stats)
+        chunk, scratch = config.evaluate.chunk, config.evaluate.scratch
+        self._evaluator = Evaluator(graph, judged_model, config.algorithm.batchnorm_stats, chunk, scratch)
 
-    def train(
-        self, algorithm: Algorithm, channel: ServerChannel, run_dir: Path, on_round: Callable[[Row], None]
-    ) -> Row:
-        """All rounds; returns the summary that it also writes."""
-        recorder = Recorder(self._config, run_dir, on_round)
+        files = CheckpointFiles(checkpoints, SERVER)
+        saved = files.load(start_round) if start_round else {}
+        files.drop_after(start_round)
+        self._saver = Saver(files, config.checkpoint.every, config.checkpoint.keep, config.num_rounds, start_round)
+        self._whole_round = self.start_round = start_round
+        self._recorder = Recorder(config, run_dir, start_round, saved.get("elapsed", 0.0))
+        self._unjudged: RoundResult | None = None
+        self._earlier_messages: list[Row] = saved.get("messages", [])
+        self.planned_rounds: int = saved.get("planned_rounds", config.num_rounds)
+        if saved:
+            self._theta = saved["theta"]
+            self._corrector.load_optimizer_state(saved["optimizer"])
+            if len(self._recorder.rows) < start_round:
+                self._unjudged = _unpack(saved["result"], self._theta)
 
-        def judge(result: RoundResult) -> None:
-            self._judge(result, recorder)
-
-        theta = run_server(algorithm, self.initial_theta, channel, self._walk, self._weights, judge)
-        recorder.save_model("model.pt", self._evaluator.finished_model(theta))
-        paper_mb = len(self._weights) * self._state_dict_bytes / 1e6 if algorithm.trains_on_parts else 0.0
-        return recorder.finish(self._graph.metric, paper_mb, peak_rss_mb(), channel.ledger)
+    def train(self, algorithm: Algorithm, channel: ServerChannel, on_round: Callable[[Row], None]) -> Row:
+        """All rounds that are left; returns the summary that it also writes."""
+        self._recorder.on_round = on_round
+        self._ledger = channel.ledger
+        self._ledger.restore(self._earlier_messages)
+        theta = run_server(
+            algorithm, self._theta, self.start_round + 1, self._unjudged, channel, self._walk, steward=self
+        )
+        self._recorder.save_model("model.pt", self._evaluator.finished_model(theta))
+        self._saver.finish()
+        paper_mb = len(self._weights) * self._paper_bytes / 1e6 if algorithm.trains_on_parts else 0.0
+        return self._recorder.finish(self._graph.metric, paper_mb, peak_rss_mb(), channel.ledger)
 
     def _walk(self, theta: Tensor, round_: int, steps: int) -> Tensor:
         if steps == 0:  # S=0 is plain averaging, to the last bit
             return theta
         return self._corrector.walk(theta, round_, steps)[0]
 
-    def _judge(self, result: RoundResult, recorder: Recorder) -> None:
+    # What the round loop asks for: see engine.Steward.
+
+    def admit(self, updates: list[Update], round_: int) -> tuple[list[Tensor], list[float], list[int]]:
+        accepted = accept([update.theta for update in updates], self._weights, self._theta.numel())
+        for part in accepted.skipped:
+            loss, lr = updates[part].report.train_loss, self._config.train.local_lr
+            happened = f"part {part} sent parameters that are not finite in round {round_} (its loss {loss:.4g})"
+            if self._config.on_nonfinite == "fail" or not accepted.thetas:
+                advice = f"lower train.local_lr (now {lr:g}), or average the others with on_nonfinite=skip"
+                raise TrainingError(f"{happened}; {advice}")
+        return accepted.thetas, accepted.weights, accepted.skipped
+
+    def keep(self, result: RoundResult) -> None:
+        if not bool(torch.isfinite(result.theta).all()):
+            lr = self._config.train.server_lr
+            raise TrainingError(f"round {result.round}: the correction diverged; lower train.server_lr (now {lr:g})")
+        self._recorder.sync()
+        self._saver.save(result.round, lambda: self._state(result))
+        on_disk = [self._saver.whole_round, *(report.checkpoint_round for report in result.reports)]
+        self._whole_round = max(self._whole_round, min(on_disk))
+        self._saver.prune(self._whole_round)
+
+    def judge(self, result: RoundResult) -> None:
         started = time.perf_counter()
         every = self._config.evaluate.every
         due = every > 0 and (result.round % every == 0 or result.round == self._config.num_rounds)
-        scores: Scores | None = self._evaluator.judge(result.theta) if due else None
-        if scores and scores.val is not None and (self._best_score is None or scores.val > self._best_score):
-            self._best_score = scores.val
-            recorder.save_model("best.pt", self._evaluator.state_dict())
-        recorder.round(result, scores, time.perf_counter() - started)
+        scores = self._evaluator.judge(result.theta) if due else None
+        best = self._recorder.best_score
+        if scores and scores.val is not None and (best is None or scores.val > best):
+            self._recorder.save_model("best.pt", self._evaluator.state_dict())
+        self._recorder.round(result, scores, time.perf_counter() - started, self._checkpoint_row(result))
+
+    def whole_round(self) -> int:
+        return self._whole_round
+
+    def _state(self, result: RoundResult) -> dict[str, Any]:
+        return {
+            "theta": result.theta,
+            "optimizer": self._corrector.optimizer_state(),
+            "messages": self._ledger.as_json()["messages"],
+            "result": _pack(result),
+            "planned_rounds": self.planned_rounds,
+            "elapsed": self._recorder.elapsed,
+        }
+
+    def _checkpoint_row(self, result: RoundResult) -> Row:
+        reports, saver = result.reports, self._saver
+        warnings = [f"part {part}: parameters not finite, update skipped" for part in result.skipped_parts]
+        warnings += [
+            f"part {p}: checkpoint not written" for p, report in enumerate(reports) if report.checkpoint_failed
+        ]
+        warnings += [f"server: {saver.problem}"] if saver.problem else []
+        return {
+            "checkpoint_round": self._whole_round,
+            "checkpoint_bytes": saver.bytes + sum(report.checkpoint_bytes for report in reports),
+            "seconds_checkpoint": max([saver.seconds, *(report.seconds_checkpoint for report in reports)]),
+            "warnings": warnings,
+        }
+
+
+def _pack(result: RoundResult) -> dict[str, Any]:
+    """Plain numbers and lists; theta is stored beside it."""
+    values = {f.name: getattr(result, f.name) for f in dataclasses.fields(result) if f.name != "theta"}
+    return values | {
+        "reports": [dataclasses.asdict(report) for report in result.reports],
+        "traffic": dataclasses.asdict(result.traffic),
+    }
+
+
+def _unpack(values: dict[str, Any], theta: Tensor) -> RoundResult:
+    reports = [Report(**report) for report in values["reports"]]
+    return RoundResult(**values | {"theta": theta, "reports": reports, "traffic": Traffic(**values["traffic"])})

@@ -1,31 +1,42 @@
 """What a rank runs: `torchrun … -m llcg_dist.train [overrides]`. Rank 0 is the server, ranks 1..P are the machines."""
 
-import ctypes
-import json
 import logging
 import os
-import signal
 import sys
 import time
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
 
 from llcg_dist.algorithms import Algorithm, build_algorithm
-from llcg_dist.cli.console import Progress, print_error
+from llcg_dist.checkpoint import SERVER, CheckpointFiles, Saver, part_owner
+from llcg_dist.cli.console import Progress, say
 from llcg_dist.comm.channel import ServerChannel
-from llcg_dist.comm.handshake import agree, offer
+from llcg_dist.comm.handshake import agree, newest_common_round, offer
 from llcg_dist.comm.ledger import Ledger
 from llcg_dist.comm.loopback import LoopbackChannel
-from llcg_dist.comm.torch_dist import Cluster, DistMachineChannel, DistServerChannel, PeerLostError, choose_backend
+from llcg_dist.comm.torch_dist import Cluster, DistMachineChannel, DistServerChannel, choose_backend
 from llcg_dist.config import Config, load_config
+from llcg_dist.data.graph import TRAIN
 from llcg_dist.data.partition import ensure_store, store_path
 from llcg_dist.data.store import Shard, held_parts, read_shard, write_json
 from llcg_dist.engine import run_machine
-from llcg_dist.errors import UserError
-from llcg_dist.record import choose_run_dir
+from llcg_dist.errors import PeerLostError, SilenceError, TrainingError, UserError
+from llcg_dist.process import (
+    Rank,
+    Stopped,
+    answer_signals,
+    end_with_launcher,
+    fail,
+    ignore_signals,
+    interrupt,
+    log_to,
+    name_of,
+)
+from llcg_dist.run_dir import RunLock, RunState, choose_run_dir, examine
 from llcg_dist.server import Server
 from llcg_dist.worker import Machine
 
@@ -35,36 +46,35 @@ _WAIT_FOR_CULPRIT = 5.0
 """Seconds a rank that lost its peer stays, so that the launcher sees the dead rank first and names it."""
 
 
-class Rank:
-    """Who this process is, for its messages; the part is known after the handshake."""
-
-    def __init__(self) -> None:
-        self.rank = int(os.environ.get("RANK", 0))
-        self.part: int | None = None
-
-    def __str__(self) -> str:
-        if self.rank == 0:
-            return "rank 0 (server)"
-        return f"rank {self.rank}" + ("" if self.part is None else f" (part {self.part})")
-
-
 def main(overrides: Sequence[str]) -> int:
-    """Exit code 0, 2 for a user's mistake, 1 for anything else; the reason goes to stderr and to the launcher."""
-    _end_with_launcher()
+    """Exit code 0; 2 for a user's mistake; 143 or 130 after SIGTERM or SIGINT; 1 for anything else."""
+    end_with_launcher()
+    answer_signals()
+    try:
+        return _run_and_explain(overrides)
+    except Stopped as stopped:  # the round in flight is dropped
+        return 128 + stopped.signal
+    finally:
+        ignore_signals()
+        Saver.finish_all()  # what is being saved becomes whole
+
+
+def _run_and_explain(overrides: Sequence[str]) -> int:
+    """The reason of a failure goes to stderr and to the launcher."""
     me = Rank()
     try:
         run(load_config(overrides), me)
     except UserError as error:
-        return _fail(str(error), exit_code=2)
-    except KeyboardInterrupt:
-        return 130
+        return fail(str(error), exit_code=2)
+    except (TrainingError, SilenceError) as error:
+        return fail(f"{me}: {error}", exit_code=1)
     except PeerLostError as error:
         time.sleep(_WAIT_FOR_CULPRIT)
-        return _fail(f"{me}: {error}", exit_code=1)
+        return fail(f"{me}: {error}", exit_code=1)
     except Exception as error:
         log.exception("%s failed", me)
         traceback.print_exc()
-        return _fail(f"{me}: {type(error).__name__}: {error}", exit_code=1)
+        return fail(f"{me}: {type(error).__name__}: {error}", exit_code=1)
     return 0
 
 
@@ -75,13 +85,16 @@ def run(config: Config, me: Rank) -> None:
     if algorithm.trains_on_parts and config.cluster.backend != "loopback":
         _run_distributed(config, algorithm, me)
     else:
-        _run_alone(config, algorithm)
+        _require_world(1)
+        run_dir = choose_run_dir(config)
+        with RunLock(run_dir):
+            _run_alone(config, algorithm, run_dir)
 
 
 def _run_distributed(config: Config, algorithm: Algorithm, me: Rank) -> None:
     _require_world(1 + config.cluster.num_machines)
     backend = choose_backend(config.cluster.backend, _device(config.cluster.device))
-    cluster = Cluster(backend, config.cluster.timeout, Ledger(algorithm.crosses))
+    cluster = Cluster(backend, config.cluster.join_timeout, Ledger(algorithm.crosses))
     take_part(config, algorithm, cluster, me)
     cluster.close()
 
@@ -90,87 +103,123 @@ def take_part(config: Config, algorithm: Algorithm, cluster: Cluster, me: Rank) 
     """One job in a process group that has been joined already."""
     device = _device(config.cluster.device)
     if cluster.rank == 0:
-        _serve(config, algorithm, cluster, device)
+        run_dir = choose_run_dir(config)
+        with RunLock(run_dir):
+            _serve(config, algorithm, cluster, device, run_dir)
     else:
         _work(config, algorithm, cluster, device, me)
 
 
-def _serve(config: Config, algorithm: Algorithm, cluster: Cluster, device: str) -> None:
-    run_dir = choose_run_dir(config)
+def _serve(config: Config, algorithm: Algorithm, cluster: Cluster, device: str, run_dir: Path) -> None:
+    state = examine(config, run_dir)
+    if state is RunState.FINISHED:
+        cluster.broadcast_json({"finished": True})
+        _say_finished(run_dir)
+        return
     store, manifest = ensure_store(config)
     cluster.broadcast_json({"run_dir": str(run_dir)})  # from here on the parts are there to be offered
-    whole = read_shard(store / "global")
-    offers = cluster.gather_json(offer(config, {}))
+    log_to(run_dir / "logs" / "server.log")
+    whole = read_shard(store / "global", config.verify)
+    offers = cluster.gather_json(offer(config, {}, {}))
+    checkpoints = checkpoint_folder(config, run_dir)
     try:
         rank_of_part = agree(offers, whole.store_id, config.cluster.num_machines)
+        start_round = newest_common_round(CheckpointFiles(checkpoints, SERVER).rounds(), offers, rank_of_part)
+        _require_start(config, state, start_round)
+        server = _server(config, whole, manifest, run_dir, start_round, device)
     except UserError as error:
         cluster.broadcast_json({"error": str(error)})
         raise
-    cluster.broadcast_json({"rank_of_part": rank_of_part})
-    log_to(run_dir / "logs" / "server.log")
+    reply = {"rank_of_part": rank_of_part, "start_round": start_round, "planned_rounds": server.planned_rounds}
+    cluster.broadcast_json(reply)
     write_json(run_dir / "logs" / "ranks.json", {"rank_of_part": rank_of_part})
-    log.info("store %s, rank of each part %s", store, rank_of_part)
-    channel = DistServerChannel(cluster, rank_of_part)
-    _train(config, algorithm, whole, [part["train_nodes"] for part in manifest["parts"]], channel, run_dir, device)
+    log.info("store %s, rank of each part %s, going on after round %d", store, rank_of_part, start_round)
+    names = {rank: name_of(rank, part) for part, rank in enumerate(rank_of_part)}
+    cluster.watch(names, config.cluster.timeout, interrupt)
+    _train(server, algorithm, DistServerChannel(cluster, rank_of_part), config, run_dir)
 
 
 def _work(config: Config, algorithm: Algorithm, cluster: Cluster, device: str, me: Rank) -> None:
-    run_dir = Path(cluster.broadcast_json({})["run_dir"])
-    store = store_path(config)
+    greeting = cluster.broadcast_json({})
+    if "finished" in greeting:
+        return
+    run_dir, store = Path(greeting["run_dir"]), store_path(config)
     held = {part: read_shard(store / f"part{part}").store_id for part in _offerable(store, cluster.rank)}
-    cluster.gather_json(offer(config, held))
+    checkpoints = checkpoint_folder(config, run_dir)
+    rounds = {part: CheckpointFiles(checkpoints, part_owner(part)).rounds() for part in held}
+    cluster.gather_json(offer(config, held, rounds))
     reply = cluster.broadcast_json({})
     if "error" in reply:
         raise UserError(reply["error"])
     me.part = reply["rank_of_part"].index(cluster.rank)
     log_to(run_dir / "logs" / f"part{me.part}.log")
-    graph = read_shard(store / f"part{me.part}").graph
-    log.info("%s: %d nodes, %d edges", me, graph.num_nodes, graph.num_edges)
-    machine = Machine(config, graph, me.part, algorithm.local_steps(), device)
-    run_machine(config.num_rounds, machine.learn, DistMachineChannel(cluster, machine.num_parameters))
+    graph = read_shard(store / f"part{me.part}", config.verify).graph
+    log.info(
+        "%s: %d nodes, %d edges, going on after round %d", me, graph.num_nodes, graph.num_edges, reply["start_round"]
+    )
+    steps = algorithm.local_steps(reply["planned_rounds"])
+    machine = Machine(config, graph, me.part, steps, checkpoints, reply["start_round"], device)
+    cluster.watch({0: name_of(0, None)}, config.cluster.timeout, interrupt)
+    channel = DistMachineChannel(cluster, machine.num_parameters)
+    run_machine(reply["start_round"] + 1, config.num_rounds, machine.learn, channel)
+    machine.saver.finish()
 
 
-def _run_alone(config: Config, algorithm: Algorithm) -> None:
+def _run_alone(config: Config, algorithm: Algorithm, run_dir: Path) -> None:
     """Rank 0 is all there is: `single`, `server_only`, and any method on loopback."""
-    _require_world(1)
-    run_dir = choose_run_dir(config)
+    state = examine(config, run_dir)
+    if state is RunState.FINISHED:
+        _say_finished(run_dir)
+        return
     store, manifest = ensure_store(config)
     log_to(run_dir / "logs" / "server.log")
-    whole = read_shard(store / "global")
+    whole = read_shard(store / "global", config.verify)
     device = _device(config.cluster.device)
-    train_nodes = [part["train_nodes"] for part in manifest["parts"]]
-    steps = algorithm.local_steps()
     if algorithm.trains_on_parts:
-        graphs = [read_shard(store / f"part{part}").graph for part in range(config.cluster.num_machines)]
+        graphs = [read_shard(store / f"part{part}", config.verify).graph for part in range(config.cluster.num_machines)]
     else:
-        graphs, train_nodes = ([whole.graph], [sum(train_nodes)]) if any(steps) else ([], [])
-    machines = [Machine(config, graph, part, steps, device).learn for part, graph in enumerate(graphs)]
-    channel = LoopbackChannel(machines, Ledger(algorithm.crosses), metered=algorithm.trains_on_parts)
-    _train(config, algorithm, whole, train_nodes, channel, run_dir, device)
+        graphs = [whole.graph] if any(algorithm.local_steps()) else []
+        manifest = manifest | {"parts": [{"train_nodes": len(graph.nodes_in(TRAIN))} for graph in graphs]}
+    checkpoints = checkpoint_folder(config, run_dir)
+    owners = [SERVER, *(part_owner(part) for part in range(len(graphs)))]
+    common = set.intersection(*(set(CheckpointFiles(checkpoints, owner).rounds()) for owner in owners))
+    start_round = max(common, default=0)
+    _require_start(config, state, start_round)
+    server = _server(config, whole, manifest, run_dir, start_round, device)
+    steps = algorithm.local_steps(server.planned_rounds)
+    machines = [Machine(config, g, part, steps, checkpoints, start_round, device) for part, g in enumerate(graphs)]
+    rounds = [machine.learn for machine in machines]
+    channel = LoopbackChannel(rounds, Ledger(algorithm.crosses), metered=algorithm.trains_on_parts)
+    _train(server, algorithm, channel, config, run_dir)
+    for machine in machines:
+        machine.saver.finish()
 
 
-def _train(
-    config: Config,
-    algorithm: Algorithm,
-    whole: Shard,
-    train_nodes: list[int],
-    channel: ServerChannel,
-    run_dir: Path,
-    device: str,
-) -> None:
-    progress = Progress(config)
-    server = Server(config, whole.graph, train_nodes, device)
-    summary = server.train(algorithm, channel, run_dir, progress.round)
+def _server(
+    config: Config, whole: Shard, manifest: dict[str, Any], run_dir: Path, start_round: int, device: str
+) -> Server:
+    train_nodes = [part["train_nodes"] for part in manifest["parts"]]
+    checkpoints = checkpoint_folder(config, run_dir)
+    return Server(config, whole.graph, train_nodes, run_dir, checkpoints, start_round, device)
+
+
+def _train(server: Server, algorithm: Algorithm, channel: ServerChannel, config: Config, run_dir: Path) -> None:
+    progress = Progress(config, server.start_round)
+    summary = server.train(algorithm, channel, progress.round)
     progress.close(summary, run_dir)
 
 
-def log_to(path: Path) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handler = logging.FileHandler(path)
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
-    root = logging.getLogger("llcg_dist")
-    root.addHandler(handler)
-    root.setLevel(logging.INFO)
+def checkpoint_folder(config: Config, run_dir: Path) -> Path:
+    return Path(config.checkpoint.dir) if config.checkpoint.dir else run_dir / "checkpoints"
+
+
+def _require_start(config: Config, state: RunState, start_round: int) -> None:
+    if config.resume == "must" and state is RunState.UNFINISHED and start_round == 0:
+        raise UserError("resume=must: no round is whole at every rank (checkpoint.dir); use resume=auto to start anew")
+
+
+def _say_finished(run_dir: Path) -> None:
+    say(f"{run_dir} holds a finished run: nothing to do (raise num_rounds to go on, or choose another run_dir)")
 
 
 def _offerable(store: Path, rank: int) -> list[int]:
@@ -196,27 +245,8 @@ def _require_world(wanted: int) -> None:
         )
 
 
-def _fail(message: str, exit_code: int) -> int:
-    """Tells the launcher through torchrun's error file, or the user where no launcher asks for one."""
-    print_error(message)
-    error_file = os.environ.get("TORCHELASTIC_ERROR_FILE")
-    if error_file:
-        content = {"message": message, "extraInfo": {"timestamp": str(int(time.time()))}}
-        Path(error_file).write_text(json.dumps({"message": content}))
-    return exit_code
-
-
-def _end_with_launcher() -> None:
-    """torchrun starts ranks in sessions of their own, where they would outlive a killed launcher."""
-    if "TORCHELASTIC_RUN_ID" not in os.environ:
-        return
-    launcher = os.getppid()
-    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
-    if os.getppid() != launcher:  # it died before we asked
-        os._exit(1)
-
-
 if __name__ == "__main__":
     code = main(sys.argv[1:])
     sys.stdout.flush()
-    sys.exit(code)
+    # Not sys.exit: after a failure, torch's own threads may still wait for ranks that are gone.
+    os._exit(code)

@@ -4,7 +4,6 @@ from collections.abc import Callable, Sequence
 
 from torch import Tensor
 
-from llcg_dist.comm.channel import Update
 from llcg_dist.comm.ledger import Kind
 from llcg_dist.config import Config
 from llcg_dist.core.average import weighted_average
@@ -26,13 +25,14 @@ class Algorithm:
     def __init__(self, config: Config) -> None:
         self.config = config
 
-    def local_steps(self) -> list[int]:
-        """Steps of each machine in rounds 1..R."""
-        return local_steps(self.config.algorithm, self.config.num_rounds)
+    def local_steps(self, planned_rounds: int | None = None) -> list[int]:
+        """Steps of each machine in rounds 1..R; a run that was planned shorter keeps the growth of its plan."""
+        rounds = self.config.num_rounds
+        return local_steps(self.config.algorithm, planned_rounds or rounds, rounds)
 
-    def average(self, theta: Tensor, updates: Sequence[Update], weights: Sequence[float]) -> Tensor:
+    def average(self, theta: Tensor, updates: Sequence[Tensor], weights: Sequence[float]) -> Tensor:
         """θ after the machines' round; `theta` is what they started from."""
-        return weighted_average([update.theta for update in updates], weights)
+        return weighted_average(updates, weights)
 
     def correct(self, theta: Tensor, round_: int, walk: Walk) -> Tensor:
         """θ after the server's own steps, if the method takes any."""

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from torch import Tensor
 
 from llcg_dist.algorithms.llcg import Llcg
-from llcg_dist.comm.channel import Update
 
 
 class ServerOnly(Llcg):
@@ -13,8 +12,8 @@ class ServerOnly(Llcg):
 
     trains_on_parts = False
 
-    def local_steps(self) -> list[int]:
+    def local_steps(self, planned_rounds: int | None = None) -> list[int]:
         return [0] * self.config.num_rounds
 
-    def average(self, theta: Tensor, updates: Sequence[Update], weights: Sequence[float]) -> Tensor:
+    def average(self, theta: Tensor, updates: Sequence[Tensor], weights: Sequence[float]) -> Tensor:
         return theta

@@ -34,8 +34,10 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 class Progress:
     """Rounds done, validation score, bytes sent, time left."""
 
-    def __init__(self, config: Config) -> None:
-        self._name, self._rounds = config.algorithm.name, config.num_rounds
+    def __init__(self, config: Config, start_round: int = 0) -> None:
+        self._name, self._rounds, self._start = config.algorithm.name, config.num_rounds, start_round
+        if start_round:
+            say(f"going on after round {start_round}")
         self._live = sys.stdout.isatty()
         self._started = self._last_plain = time.monotonic()
         self._best = float("-inf")
@@ -45,13 +47,15 @@ class Progress:
         done = row["round"]
         self._bytes += row["bytes_up"] + row["bytes_down"] + row["feature_bytes"] + row["gradient_bytes"]
         elapsed = time.monotonic() - self._started
-        left = elapsed / done * (self._rounds - done)
+        left = elapsed / max(1, done - self._start) * (self._rounds - done)
         pieces = [f"{self._name} round {done}/{self._rounds}"]
         if row["val_score"] is not None:
             self._best = max(self._best, row["val_score"])
             pieces += [f"val {row['val_score']:.4f} (best {self._best:.4f})", f"loss {row['train_loss'] or 0:.4f}"]
         pieces += [f"{self._bytes / 1e6:.2f} MB sent", f"{elapsed:.0f} s, {left:.0f} s left"]
         self._show("  ".join(pieces), last=done == self._rounds)
+        for warning in row["warnings"]:
+            say(f"warning: round {done}: {warning}")
 
     def _show(self, line: str, last: bool) -> None:
         if self._live:

@@ -13,14 +13,17 @@ from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
 from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
 from llcg_dist.cli.console import print_error
-from llcg_dist.config import quoted_override
+from llcg_dist.config import ClusterConfig, quoted_override
 from llcg_dist.data.store import make_folder
 
+_GRACE = 10
+"""Seconds that ranks get to end by themselves before they are killed."""
 
-def launch(num_processes: int, threads: int, run_dir: Path, overrides: Sequence[str]) -> int:
+
+def launch(num_processes: int, cluster: ClusterConfig, run_dir: Path, overrides: Sequence[str]) -> int:
     """Rank 0 keeps the terminal; what the machines print goes to run_dir/logs/torchrun."""
     _silence_torchrun()
-    os.environ["OMP_NUM_THREADS"] = str(threads)
+    os.environ["OMP_NUM_THREADS"] = str(cluster.threads)
     log_dir = run_dir / "logs" / "torchrun"
     make_folder(run_dir, "run_dir")
     log_dir.mkdir(parents=True, exist_ok=True)
@@ -33,7 +36,8 @@ def launch(num_processes: int, threads: int, run_dir: Path, overrides: Sequence[
         rdzv_backend="c10d",
         rdzv_endpoint="127.0.0.1:0",
         local_addr="127.0.0.1",
-        max_restarts=0,
+        max_restarts=cluster.max_restarts,
+        shutdown_timeout=_GRACE,
         logs_specs=DefaultLogsSpecs(log_dir=str(log_dir), redirects={0: Std.NONE, **quiet}),
     )
     try:

@@ -71,25 +71,32 @@ def _train(overrides: list[str]) -> int:
     config = load_config(overrides)
     # Everything that can be found wrong before processes start is found here, so that it ends in one line.
     num_processes, run_dir = _check_job(config)
+    if num_processes == 0:
+        say(f"{run_dir} holds a finished run: nothing to do (raise num_rounds to go on, or choose another run_dir)")
+        return 0
     from llcg_dist.cli.launch import launch
 
     existed = run_dir.exists()
-    code = launch(num_processes, config.cluster.threads, run_dir, _without_run_dir(overrides))
+    code = launch(num_processes, config.cluster, run_dir, _without_run_dir(overrides))
     if code == 2 and not existed:
         shutil.rmtree(run_dir, ignore_errors=True)
     return code
 
 
 def _check_job(config: Config) -> tuple[int, Path]:
-    """Builds the parts where they are missing; returns how many processes to start, and the run's folder."""
+    """Builds the parts where they are missing; returns how many processes to start, and the run's folder.
+
+    No process where the run is finished already.
+    """
     from llcg_dist.algorithms import build_algorithm
     from llcg_dist.data.partition import ensure_store
-    from llcg_dist.record import choose_run_dir, require_unused
+    from llcg_dist.run_dir import RunState, choose_run_dir, examine
 
     algorithm = build_algorithm(config)
     algorithm.local_steps()
     run_dir = choose_run_dir(config)
-    require_unused(run_dir)
+    if examine(config, run_dir) is RunState.FINISHED:
+        return 0, run_dir
     ensure_store(config, say)
     alone = not algorithm.trains_on_parts or config.cluster.backend == "loopback"
     return (1 if alone else 1 + config.cluster.num_machines), run_dir

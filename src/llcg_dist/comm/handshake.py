@@ -18,14 +18,15 @@ from llcg_dist.config import Config, fingerprint
 from llcg_dist.errors import UserError
 
 
-def offer(config: Config, store_ids: dict[int, str]) -> dict[str, Any]:
-    """What a rank says of itself; `store_ids` maps the parts on its disk to the store they came from."""
+def offer(config: Config, store_ids: dict[int, str], checkpoints: dict[int, list[int]]) -> dict[str, Any]:
+    """What a rank says of itself: the parts on its disk, each with the store it came from and its whole checkpoints."""
     return {
         "llcg_dist": __version__,
         "torch": torch.__version__,
         "python": platform.python_version(),
         "settings": fingerprint(config),
         "parts": {str(part): store_id for part, store_id in store_ids.items()},
+        "checkpoints": {str(part): rounds for part, rounds in checkpoints.items()},
     }
 
 
@@ -38,6 +39,14 @@ def agree(offers: Sequence[dict[str, Any]], store_id: str, num_parts: int) -> li
                     f"rank {rank} has {key} {other[key]}, rank 0 has {offers[0][key]}: start all ranks alike"
                 )
     return match_parts([_usable(other, store_id, num_parts) for other in offers[1:]], num_parts)
+
+
+def newest_common_round(server: Sequence[int], offers: Sequence[dict[str, Any]], rank_of_part: Sequence[int]) -> int:
+    """The newest round that the server and the machine of every part have whole; 0 where there is none."""
+    common = set(server)
+    for part, rank in enumerate(rank_of_part):
+        common &= set(offers[rank]["checkpoints"].get(str(part), []))
+    return max(common, default=0)
 
 
 def match_parts(held: Sequence[set[int]], num_parts: int) -> list[int]:

@@ -108,6 +108,13 @@ class Ledger:
     def total_bytes(self) -> int:
         return sum(message.bytes * count for message, count in self._counts.items())
 
+    def restore(self, rows: list[dict[str, Any]]) -> None:
+        """Goes on from the counts that `as_json` gave to an earlier start of the same run."""
+        for row in rows:
+            size = row["bytes"] // row["count"]
+            kind, direction, phase = Kind(row["kind"]), Direction(row["direction"]), Phase(row["phase"])
+            self._counts[Message(kind, direction, row["dtype"], row["elements"], size, phase)] += row["count"]
+
     def as_json(self) -> dict[str, Any]:
         """The content of wire.json: a row per kind, direction and shape; `elements` of one message, `bytes` of all."""
         rows: list[dict[str, Any]] = [

@@ -2,13 +2,14 @@
 
 from collections.abc import Callable, Sequence
 
+import torch
 from torch import Tensor
 
-from llcg_dist.comm.channel import Update
+from llcg_dist.comm.channel import Order, Update
 from llcg_dist.comm.ledger import Direction, Kind, Ledger, Message
 
-MachineRound = Callable[[Tensor, int], Update]
-"""(theta, round) -> update: one machine's part of a round."""
+MachineRound = Callable[[Order, int], Update]
+"""(order, round) -> update: one machine's part of a round."""
 
 
 class LoopbackChannel:
@@ -21,12 +22,13 @@ class LoopbackChannel:
         self._metered = metered
         self.ledger = ledger
 
-    def broadcast(self, theta: Tensor) -> None:
-        self._theta = theta.clone()
-        self._count(theta, Kind.PARAMETERS, Direction.DOWN)
+    def broadcast(self, order: Order) -> None:
+        self._order = order
+        self._count(torch.tensor([order.whole_round]), Kind.CONTROL, Direction.DOWN)
+        self._count(order.theta, Kind.PARAMETERS, Direction.DOWN)
 
     def gather(self, round_: int) -> Sequence[Update]:
-        updates = [machine(self._theta.clone(), round_) for machine in self._machines]
+        updates = [machine(self._order, round_) for machine in self._machines]
         for update in updates[:1]:
             self._count(update.theta, Kind.PARAMETERS, Direction.UP)
             self._count(update.report.pack(), Kind.CONTROL, Direction.UP)

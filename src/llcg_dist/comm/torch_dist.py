@@ -6,25 +6,25 @@ another's partial sums.
 """
 
 import json
+import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
 import torch
 import torch.distributed as dist
 from torch import Tensor
+from torch.distributed.distributed_c10d import _set_pg_timeout
 
-from llcg_dist.comm.channel import Report, Update
+from llcg_dist.comm.channel import Order, Report, Update
+from llcg_dist.comm.heartbeat import Heartbeat
 from llcg_dist.comm.ledger import Direction, Kind, Ledger, Message, Phase
-from llcg_dist.errors import ProtocolError
+from llcg_dist.comm.rendezvous import fresh_prefix
+from llcg_dist.errors import PeerLostError, ProtocolError
 
 _LONGEST_NAP = 2e-3
 _LARGEST_JSON = 1 << 20
-
-
-class PeerLostError(Exception):
-    """A collective failed: another rank died, or said nothing for too long."""
 
 
 def choose_backend(requested: str, device: str) -> str:
@@ -37,12 +37,17 @@ def choose_backend(requested: str, device: str) -> str:
 class Cluster:
     """The process group of one job, from joining it to leaving it in order. Nothing crosses it uncounted."""
 
-    def __init__(self, backend: str, timeout: float, ledger: Ledger) -> None:
+    def __init__(self, backend: str, join_timeout: float, ledger: Ledger) -> None:
+        self.rank, self.size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+        limit = timedelta(seconds=join_timeout)
         try:
-            dist.init_process_group(backend, timeout=timedelta(seconds=timeout))
+            store = _connect_store(limit, hosts=self.rank == 0)
+            self._prefix = fresh_prefix(store, self.rank, self.size, join_timeout)
+            own = dist.PrefixStore(self._prefix, store)
+            dist.init_process_group(backend, store=own, rank=self.rank, world_size=self.size, timeout=limit)
         except (RuntimeError, ValueError) as error:
             raise PeerLostError(f"cannot join the other ranks: {_first_line(error)}") from error
-        self.rank, self.size = dist.get_rank(), dist.get_world_size()
+        self._heartbeat: Heartbeat | None = None
         self.wire_device = "cuda" if "nccl" in backend else "cpu"
         self.ledger = ledger
 
@@ -77,9 +82,21 @@ class Cluster:
         buffer = encoded if self.rank == 0 else torch.zeros(_checked(int(size)), dtype=torch.uint8)
         return json.loads(bytes(self.broadcast(buffer, Kind.CONTROL, Phase.HANDSHAKE).tolist()))
 
+    def watch(self, names: Mapping[int, str], limit: float, on_silence: Callable[[str], None]) -> None:
+        """From now on `on_silence` hears of the named ranks that are silent for longer than `limit` seconds."""
+        if self._heartbeat:
+            self._heartbeat.stop()
+        _set_pg_timeout(timedelta(days=365))  # a collective may wait as long as a round takes: silence is what counts
+        # A connection of its own: the group's store may be busy in the main thread.
+        store = dist.PrefixStore(self._prefix, _connect_store(timedelta(seconds=limit), hosts=False))
+        self._heartbeat = Heartbeat(store, self.rank, names, limit, on_silence)
+        self._heartbeat.start()
+
     def close(self) -> None:
         """Leaves together with the others; a rank that just exits sometimes aborts those still reading."""
         self._wait(dist.barrier(async_op=True))
+        if self._heartbeat:
+            self._heartbeat.stop()
         dist.destroy_process_group()
 
     def _count(self, message: Message) -> None:
@@ -106,8 +123,9 @@ class DistServerChannel:
         self._cluster, self._rank_of_part = cluster, list(rank_of_part)
         self.ledger = cluster.ledger
 
-    def broadcast(self, theta: Tensor) -> None:
-        self._own = theta.to(self._cluster.wire_device)
+    def broadcast(self, order: Order) -> None:
+        self._own = order.theta.to(self._cluster.wire_device)
+        self._cluster.broadcast(torch.tensor([order.whole_round]), Kind.CONTROL)
         self._cluster.broadcast(self._own, Kind.PARAMETERS)
 
     def gather(self, round_: int) -> Sequence[Update]:
@@ -124,13 +142,21 @@ class DistMachineChannel:
         self._cluster = cluster
         self._buffer = torch.empty(num_parameters, device=cluster.wire_device)
 
-    def receive(self) -> Tensor:
-        return self._cluster.broadcast(self._buffer, Kind.PARAMETERS).cpu()
+    def receive(self) -> Order:
+        whole_round = self._cluster.broadcast(torch.zeros(1, dtype=torch.int64), Kind.CONTROL)
+        return Order(self._cluster.broadcast(self._buffer, Kind.PARAMETERS).cpu(), int(whole_round))
 
     def send(self, update: Update) -> None:
         self._cluster.gather(update.theta.to(self._cluster.wire_device), Kind.PARAMETERS)
         self._cluster.gather(update.report.pack(), Kind.CONTROL)
         self._cluster.ledger.end_round()
+
+
+def _connect_store(limit: timedelta, hosts: bool) -> dist.TCPStore:
+    """The store at MASTER_ADDR:MASTER_PORT. torchrun's agent hosts it where it says so, else rank 0 does."""
+    address, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
+    by_agent = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
+    return dist.TCPStore(address, port, is_master=hosts and not by_agent, timeout=limit, wait_for_workers=False)
 
 
 def _checked(size: int) -> int:

@@ -1,16 +1,15 @@
 """Scores a model on the whole graph, all neighbours, eval mode; on the way, BatchNorm statistics can be recomputed."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
+from llcg_dist.core.layerwise import WholeGraphForward
 from llcg_dist.core.objective import loss, score
 from llcg_dist.core.parameters import load_flat
-from llcg_dist.data.graph import TEST, TRAIN, VAL, Graph
+from llcg_dist.data.graph import TEST, TRAIN, UNUSED, VAL, Graph
+from llcg_dist.models.stages import GraphModel
 
 
 @dataclass(frozen=True)
@@ -23,12 +22,15 @@ class Scores:
 
 
 class Evaluator:
-    """Judges parameters on one graph. `blocks` are the whole graph, once per message-passing layer."""
+    """Judges parameters on one graph, `chunk` nodes at a time; hidden states go to `scratch` where that is given."""
 
-    def __init__(self, graph: Graph, model: nn.Module, blocks: list[Any], batchnorm_stats: str) -> None:
-        self._graph, self._model, self._blocks = graph, model, blocks
-        self._recalibrates = batchnorm_stats == "recalibrate"
-        self._features, self._labels = torch.from_numpy(graph.features), torch.from_numpy(graph.labels)
+    def __init__(
+        self, graph: Graph, model: GraphModel, batchnorm_stats: str, chunk: int, scratch: str | None = None
+    ) -> None:
+        self._graph, self._model = graph, model
+        recalibrate, known = batchnorm_stats == "recalibrate", graph.split != UNUSED
+        self._forward_all = WholeGraphForward(graph, model, chunk, scratch, known, recalibrate)
+        self._labels = torch.from_numpy(graph.labels)
         self._judged: Tensor | None = None
         self._nodes = {split: torch.from_numpy(graph.nodes_in(split)) for split in (TRAIN, VAL, TEST)}
 
@@ -52,34 +54,7 @@ class Evaluator:
         """Of the model judged last."""
         return {name: tensor.clone() for name, tensor in self._model.state_dict().items()}
 
-    @torch.no_grad()
     def _forward(self, theta: Tensor) -> Tensor:
         load_flat(self._model, theta)
         self._judged = theta
-        self._model.eval()
-        if not self._recalibrates:
-            return self._model(self._features, self._blocks)
-        with recalibrated(self._model):
-            return self._model(self._features, self._blocks)
-
-
-@contextmanager
-def recalibrated(model: nn.Module) -> Iterator[None]:
-    """While open, a BatchNorm layer in eval mode first takes mean and variance of the input it is given.
-
-    One pass over the whole graph thus sets the statistics of every layer, in order, and computes the logits with them.
-    Running statistics never enter training, so nothing that is learned changes.
-    """
-
-    def take_statistics(layer: nn.BatchNorm1d, inputs: tuple[Tensor]) -> None:
-        variance, mean = torch.var_mean(inputs[0], dim=0)
-        layer.get_buffer("running_mean").copy_(mean)
-        layer.get_buffer("running_var").copy_(variance)
-
-    layers = [layer for layer in model.modules() if isinstance(layer, nn.BatchNorm1d)]
-    hooks = [layer.register_forward_pre_hook(take_statistics) for layer in layers]
-    try:
-        yield
-    finally:
-        for hook in hooks:
-            hook.remove()
+        return self._forward_all.logits()

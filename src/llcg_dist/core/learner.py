@@ -47,13 +47,23 @@ class Learner:
         load_flat(self._model, theta)
         self._model.train()
         if self._train.optimizer_state == "reset":
-            self._optimizer = self._new_optimizer()
+            self.reset_optimizer()
         rng = seeding.generator(self._walker.seed, self._walker.who, round_)
         seeding.seed_torch(rng)
         total = torch.zeros((), dtype=torch.float64)
         for _ in range(steps):
             total += self._step(rng).detach()
         return flatten(self._model), total.item() / steps if steps else None
+
+    def optimizer_state(self) -> dict[str, Any]:
+        """All that a walk leaves behind besides the parameters."""
+        return self._optimizer.state_dict()
+
+    def load_optimizer_state(self, state: dict[str, Any]) -> None:
+        self._optimizer.load_state_dict(state)
+
+    def reset_optimizer(self) -> None:
+        self._optimizer = self._new_optimizer()
 
     def _step(self, rng: Any) -> Tensor:
         size = min(self._walker.batch_size, len(self._train_nodes))

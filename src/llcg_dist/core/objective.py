@@ -1,5 +1,7 @@
 """What is minimised and what is reported."""
 
+from collections.abc import Callable
+
 import numpy as np
 from torch import Tensor
 from torch.nn import functional
@@ -13,7 +15,7 @@ def loss(logits: Tensor, labels: Tensor, task: str) -> Tensor:
 
 
 def score(logits: Tensor, labels: Tensor, metric: str) -> float | None:
-    """The metric over these nodes as a fraction in 0..1; None where there are no nodes to score."""
+    """The metric over these nodes as a fraction in 0..1; None where they leave nothing to score."""
     if len(labels) == 0:
         return None
     return _METRICS[metric](logits, labels)
@@ -32,14 +34,25 @@ def _f1_micro(logits: Tensor, labels: Tensor) -> float:
     return 2 * hits / max(1, predicted.sum().item() + true.sum().item())
 
 
-def _roc_auc(logits: Tensor, labels: Tensor) -> float:
-    """As OGB defines it: the mean over labels of which both a positive and a negative node are known."""
+def _roc_auc(logits: Tensor, labels: Tensor) -> float | None:
+    """As OGB's Evaluator has it: the mean over the labels that some of the nodes carry and some do not.
+
+    One label a node: of two classes the area for the second (in order of the logits' difference, which is that of its
+    probability), of more the mean of each class against the rest. None where no label divides the nodes.
+    """
     from sklearn.metrics import roc_auc_score
 
-    if labels.ndim == 1:
-        logits, labels = (logits[:, 1:] - logits[:, :1]), labels[:, None]
+    if labels.ndim == 1 and logits.shape[1] == 2:
+        logits, labels = logits[:, 1:] - logits[:, :1], labels[:, None]
+    elif labels.ndim == 1:
+        logits, labels = logits.softmax(dim=1), functional.one_hot(labels, logits.shape[1])
     both = [c for c in range(labels.shape[1]) if 0 < labels[:, c].sum() < len(labels)]
-    return float(np.mean([roc_auc_score(labels[:, c].numpy(), logits[:, c].numpy()) for c in both]))
+    areas = [roc_auc_score(labels[:, c].numpy(), logits[:, c].numpy()) for c in both]
+    return float(np.mean(areas)) if areas else None
 
 
-_METRICS = {"accuracy": _accuracy, "f1_micro": _f1_micro, "roc_auc": _roc_auc}
+_METRICS: dict[str, Callable[[Tensor, Tensor], float | None]] = {
+    "accuracy": _accuracy,
+    "f1_micro": _f1_micro,
+    "roc_auc": _roc_auc,
+}

@@ -10,20 +10,22 @@ from llcg_dist.errors import UserError
 _TOO_MANY = 10**12
 
 
-def local_steps(config: AlgorithmConfig, num_rounds: int) -> list[int]:
-    """Steps of rounds 1..R.
+def local_steps(config: AlgorithmConfig, planned_rounds: int, num_rounds: int | None = None) -> list[int]:
+    """Steps of rounds 1..R, R = num_rounds; more rounds than were planned go on growing from the planned ones.
 
     With C(r) the running sum of base·rho^r, steps(r) = round(C(r)) − round(C(r−1)), at least 1; what this minimum adds
     is taken off the last rounds. `equal_total` picks the base so that the sum is round(K·R); `literal` takes K itself.
     """
+    num_rounds = num_rounds or planned_rounds
     if config.schedule == "equal_total":
-        total = _half_up(config.K * num_rounds)
-        running = [total * _share(config.rho, r, num_rounds) for r in range(num_rounds + 1)]
+        total = _half_up(config.K * planned_rounds)
+        running = [total * _share(config.rho, r, planned_rounds) for r in range(num_rounds + 1)]
     else:
         running = _literal_sums(config, num_rounds)
-        total = max(_half_up(running[-1]), num_rounds)
+        total = max(_half_up(running[planned_rounds]), planned_rounds)
     whole = [_half_up(c) for c in running]
-    steps = _at_least_one([after - before for before, after in zip(whole, whole[1:], strict=False)], total)
+    raw = [after - before for before, after in zip(whole, whole[1:], strict=False)]
+    steps = _at_least_one(raw[:planned_rounds], total) + [max(1, step) for step in raw[planned_rounds:]]
     if config.max_local_steps is not None:
         steps = [min(step, config.max_local_steps) for step in steps]
     return steps

@@ -19,6 +19,7 @@ A machine needs nothing but its own folder: `manifest.json` tells of all parts a
 import hashlib
 import json
 import os
+import re
 import shutil
 import uuid
 from collections.abc import Iterator
@@ -29,11 +30,13 @@ from typing import Any
 
 import numpy as np
 
-from llcg_dist.data.graph import NAMED, Array, Graph
+from llcg_dist.data.graph import METRICS, NAMED, TASKS, Array, Graph
 from llcg_dist.data.rows import row_slices
 from llcg_dist.errors import UserError
 
 SCHEMA_VERSION = 1
+_ARRAY_NAME = re.compile("[a-z_]{1,40}")  # a name becomes a path: nothing that could lead out of the folder
+_REBUILD = "remove the store and build it again with `llcg partition`"
 _ARRAYS = ("indptr", "indices", "features", "labels", "split")
 
 
@@ -77,19 +80,50 @@ def write_shard(folder: Path, graph: Graph, store_id: str, **extra: Array) -> di
     return meta
 
 
-def read_shard(folder: Path) -> Shard:
-    """Opens one folder, checking that every file is there with the size and type that graph.json names."""
-    meta = read_json(folder / "graph.json")
-    _check_version(folder / "graph.json", meta)
-    arrays = {name: _open_array(folder / f"{name}.npy", entry) for name, entry in meta["arrays"].items()}
-    graph = Graph(
-        **{name: arrays.pop(name) for name in _ARRAYS},
-        num_classes=meta["num_classes"],
-        task=meta["task"],
-        metric=meta["metric"],
-        names={what: arrays.pop(f"{what}_names") for what in NAMED if f"{what}_names" in arrays},
-    )
+def read_shard(folder: Path, verify: str = "sizes") -> Shard:
+    """Opens one folder, checking its files against graph.json: `sizes` their sizes and types, `full` their content."""
+    path = folder / "graph.json"
+    meta = read_json(path)
+    _check_version(path, meta)
+    try:
+        described = {name: (entry["dtype"], entry["shape"], entry["sha256"]) for name, entry in meta["arrays"].items()}
+        fields: dict[str, Any] = {key: meta[key] for key in ("num_classes", "task", "metric")}
+        str(meta["store_id"])
+    except (KeyError, TypeError, AttributeError) as error:
+        raise UserError(f"{path}: {error} is missing or of the wrong kind; {_REBUILD}") from None
+    odd = [name for name in described if not _ARRAY_NAME.fullmatch(name)]
+    missing = [name for name in _ARRAYS if name not in described]
+    if odd or missing:
+        wrong = f"{odd[0]!r} is no array's name" if odd else f"the array {missing[0]} is missing"
+        raise UserError(f"{path}: {wrong}; {_REBUILD}")
+    arrays = {name: _open_array(folder / f"{name}.npy", *entry, verify) for name, entry in described.items()}
+    fields |= {name: arrays.pop(name) for name in _ARRAYS}
+    names = {what: arrays.pop(f"{what}_names") for what in NAMED if f"{what}_names" in arrays}
+    graph = Graph(**fields, names=names)
+    _check_graph(path, graph)
     return Shard(graph, arrays, meta)
+
+
+def _check_graph(path: Path, graph: Graph) -> None:
+    """What would crash a rank or read past an array: cheap checks, whatever `verify` says."""
+    num_nodes = graph.num_nodes
+    rows = {name: len(getattr(graph, name)) for name in ("features", "labels", "split")}
+    sound = (
+        graph.indptr.ndim == graph.indices.ndim == graph.split.ndim == 1
+        and graph.features.ndim == 2
+        and graph.indptr.dtype == graph.indices.dtype
+        and graph.indptr.dtype in (np.int32, np.int64)
+        and num_nodes > 0
+        and all(count == num_nodes for count in rows.values())
+        and int(graph.indptr[0]) == 0
+        and int(graph.indptr[-1]) == len(graph.indices)
+        and isinstance(graph.num_classes, int)
+        and graph.num_classes > 0
+        and graph.task in TASKS
+        and graph.metric in METRICS
+    )
+    if not sound:
+        raise UserError(f"{path}: the arrays do not fit together; {_REBUILD}")
 
 
 def read_manifest(store: Path) -> dict[str, Any]:
@@ -144,9 +178,13 @@ def write_json(path: Path, content: Any) -> None:
 
 def write_bytes(path: Path, content: bytes) -> None:
     stage = path.with_name(f".{path.name}.tmp")
-    stage.write_bytes(content)
-    _sync(stage)
-    stage.replace(path)
+    try:
+        stage.write_bytes(content)
+        _sync(stage)
+        stage.replace(path)
+    except OSError:
+        stage.unlink(missing_ok=True)
+        raise
 
 
 def read_json(path: Path) -> dict[str, Any]:
@@ -155,16 +193,16 @@ def read_json(path: Path) -> dict[str, Any]:
     except FileNotFoundError:
         raise UserError(f"{path}: no such file; build the parts with `llcg partition`") from None
     except ValueError as error:
-        raise UserError(f"{path}: not valid JSON ({error}); remove the store and build it again") from None
+        raise UserError(f"{path}: not valid JSON ({error}); {_REBUILD}") from None
     if not isinstance(content, dict):
-        raise UserError(f"{path}: not a JSON object; remove the store and build it again")
+        raise UserError(f"{path}: not a JSON object; {_REBUILD}")
     return content
 
 
 def _check_version(path: Path, meta: dict[str, Any]) -> None:
     found = meta.get("schema_version")
     if found != SCHEMA_VERSION:
-        rule = f"schema version {found}, this program reads {SCHEMA_VERSION}; remove the store and build it again"
+        rule = f"schema version {found}, this program reads {SCHEMA_VERSION}; {_REBUILD}"
         raise UserError(f"{path}: {rule}")
 
 
@@ -177,18 +215,18 @@ def _save(path: Path, array: Array) -> None:
             np.ascontiguousarray(array[rows]).tofile(file)
 
 
-def _open_array(path: Path, entry: dict[str, Any]) -> Array:
+def _open_array(path: Path, dtype: str, shape: list[int], sha256: str, verify: str) -> Array:
     try:
         array: Array = np.load(path, mmap_mode="r", allow_pickle=False)
     except FileNotFoundError:
-        raise UserError(f"{path}: no such file; remove the store and build it again") from None
-    except (ValueError, EOFError, OSError) as error:
-        raise UserError(f"{path}: not a readable .npy file ({error}); remove the store and build it again") from None
-    if str(array.dtype) != entry["dtype"] or list(array.shape) != entry["shape"]:
-        found = f"{array.dtype}{list(array.shape)}"
-        raise UserError(
-            f"{path}: holds {found}, graph.json says {entry['dtype']}{entry['shape']}; build the store again"
-        )
+        raise UserError(f"{path}: no such file; {_REBUILD}") from None
+    except Exception as error:  # NumPy's header parser raises almost anything on a damaged file
+        reason = (str(error) or type(error).__name__).splitlines()[0]
+        raise UserError(f"{path}: not a readable .npy file ({reason}); {_REBUILD}") from None
+    if str(array.dtype) != dtype or list(array.shape) != shape:
+        raise UserError(f"{path}: holds {array.dtype}{list(array.shape)}, graph.json says {dtype}{shape}; {_REBUILD}")
+    if verify == "full" and _sha256(path) != sha256:
+        raise UserError(f"{path}: its content is not what was written (sha256); {_REBUILD}")
     return array
 
 

@@ -1,9 +1,22 @@
-"""Settings -> module of PyG layers over blocks."""
+"""Settings -> module of PyG layers over blocks. One file per model; whatever an arch string spells is in arch.py."""
 
-from llcg_dist.config import ModelConfig, arch_string
-from llcg_dist.models.arch import ArchModel
+from collections.abc import Callable
+
+from llcg_dist.config import ModelConfig
+from llcg_dist.models import appnp, arch, gat, resgcn, skip_sage
+from llcg_dist.models.stages import GraphModel
+
+_BUILDERS: dict[str, Callable[[ModelConfig, int, int], GraphModel]] = {
+    "arch": arch.build,
+    "sage": arch.build,
+    "gcn": arch.build,
+    "mlp": arch.build,
+    "gat": gat.build,
+    "appnp": appnp.build,
+    "resgcn": resgcn.build,
+    "skip_sage": skip_sage.build,
+}
 
 
-def build_model(config: ModelConfig, num_features: int, num_classes: int) -> ArchModel:
-    arch = arch_string(config)
-    return ArchModel(arch, num_features, config.hidden, num_classes, config.dropout, config.gcn_norm)
+def build_model(config: ModelConfig, num_features: int, num_classes: int) -> GraphModel:
+    return _BUILDERS[config.name](config, num_features, num_classes)

@@ -1,53 +1,50 @@
 """Models spelled as the paper spells them: a string over G (GCN), S (SAGE), L (linear) and B (BatchNorm)."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping
 
-from torch import Tensor, nn
-from torch.nn import functional
+from torch import nn
 
+from llcg_dist.config import ModelConfig, arch_string
 from llcg_dist.models.layers import Gcn, Sage
-from llcg_dist.sampling import Block
+from llcg_dist.models.stages import GraphModel, Stage
+
+MakeLayer = Callable[[int, int, bool], nn.Module]
+"""(width in, width out, whether it is the model's last) -> layer."""
 
 
-class ArchModel(nn.Module):
-    """SBSBS: SAGE, BatchNorm, SAGE, BatchNorm, SAGE.
+def build(config: ModelConfig, num_features: int, num_classes: int) -> GraphModel:
+    return GraphModel(stack(arch_string(config), standard_layers(config), config, num_features, num_classes))
 
-    ReLU and dropout stand before every G, S or L but the first. A leading B normalises the input and has no affine
-    weights. `depth` counts the layers that pass messages, each of which takes one block.
+
+def standard_layers(config: ModelConfig) -> dict[str, MakeLayer]:
+    return {
+        "G": lambda width_in, width_out, _: Gcn(width_in, width_out, config.gcn_norm),
+        "S": lambda width_in, width_out, _: Sage(width_in, width_out),
+        "L": lambda width_in, width_out, _: nn.Linear(width_in, width_out),
+    }
+
+
+def stack(
+    arch: str, layers: Mapping[str, MakeLayer], config: ModelConfig, num_features: int, num_classes: int
+) -> list[Stage]:
+    """The stages of an arch string. SBSBS: SAGE, BatchNorm, SAGE, BatchNorm, SAGE.
+
+    ReLU and dropout stand before every layer but the first, after a BatchNorm before it. A leading B normalises the
+    features and has no affine weights.
     """
-
-    def __init__(
-        self, arch: str, num_features: int, hidden: int, num_classes: int, dropout: float, gcn_norm: str
-    ) -> None:
-        super().__init__()
-        self.arch, self.dropout = arch, dropout
-        self.depth = sum(letter in "GS" for letter in arch)
-        self.layers = nn.ModuleList()
-        last = max(arch.rfind(letter) for letter in "GSL")
-        width = num_features
-        for position, letter in enumerate(arch):
-            if letter == "B":
-                self.layers.append(nn.BatchNorm1d(width, affine=position > 0))
-                continue
-            width_out = num_classes if position == last else hidden
-            if letter == "S":
-                self.layers.append(Sage(width, width_out))
-            elif letter == "G":
-                self.layers.append(Gcn(width, width_out, gcn_norm))
-            else:
-                self.layers.append(nn.Linear(width, width_out))
-            width = width_out
-
-    def forward(self, x: Tensor, blocks: Sequence[Block]) -> Tensor:
-        """x [inputs, F], one block per message-passing layer -> logits [outputs, C]."""
-        remaining = iter(blocks)
-        hidden = False
-        for layer in self.layers:
-            if isinstance(layer, nn.BatchNorm1d):
-                x = layer(x)
-                continue
-            if hidden:
-                x = functional.dropout(x.relu(), self.dropout, self.training)
-            hidden = True
-            x = layer(x) if isinstance(layer, nn.Linear) else layer(x, next(remaining))
-        return x
+    stages: list[Stage] = []
+    last = max(position for position, letter in enumerate(arch) if letter != "B")
+    width, norm, hidden = num_features, None, False
+    for position, letter in enumerate(arch):
+        if letter == "B":
+            if norm is not None:  # BB: the first is a stage of its own
+                stages.append(Stage(None, norm))
+            norm = nn.BatchNorm1d(width, affine=position > 0)
+            continue
+        width_out = num_classes if position == last else config.hidden
+        layer = layers[letter](width, width_out, position == last)
+        stages.append(Stage(layer, norm, relu=hidden, dropout=config.dropout if hidden else 0.0))
+        width, norm, hidden = width_out, None, True
+    if norm is not None:
+        stages.append(Stage(None, norm))
+    return stages

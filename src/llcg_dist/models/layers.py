@@ -1,13 +1,14 @@
 """PyG's layers, fed with a block instead of an edge list."""
 
-from torch import Tensor, nn
-from torch_geometric.nn import GCNConv, SAGEConv
+from torch import Tensor
+from torch_geometric.nn import GATConv, GCNConv, SAGEConv
 from torch_geometric.nn.dense.linear import Linear
 
-from llcg_dist.sampling import Block
+from llcg_dist.blocks import Block
+from llcg_dist.models.stages import BlockLayer
 
 
-class Sage(nn.Module):
+class Sage(BlockLayer):
     r"""GraphSAGE with mean aggregation: :math:`W_1 x_i + b_1 + W_2 \mathrm{mean}_{j \in N(i)} x_j + b_2`.
 
     x [num_src, in] -> [num_dst, out]. As in the paper's models both linear maps have a bias; PyG's layer has one.
@@ -22,7 +23,7 @@ class Sage(nn.Module):
         return self.conv((x, x[: block.num_dst]), block.adjacency)
 
 
-class Gcn(nn.Module):
+class Gcn(BlockLayer):
     r"""Graph convolution :math:`\hat{A} X W + b` with self-loops in the normalised :math:`\hat{A}` (see Block).
 
     x [num_src, in] -> [num_dst, out].
@@ -35,3 +36,22 @@ class Gcn(nn.Module):
 
     def forward(self, x: Tensor, block: Block) -> Tensor:
         return self.conv(x, block.gcn_adjacency(self.norm))
+
+
+class Gat(BlockLayer):
+    r"""Graph attention :math:`\sum_{j \in N(i) \cup \{i\}} \alpha_{ij} W x_j + b`, the weights :math:`\alpha_{ij}` a
+    softmax over j of :math:`\mathrm{LeakyReLU}(a_{dst} \cdot W x_i + a_{src} \cdot W x_j)`.
+
+    x [num_src, in] -> [num_dst, heads * width_head], or [num_dst, width_head] where heads are averaged.
+
+    A node attends to itself and to those of its neighbours that the block holds. The block brings the self-loop, one
+    for each row and never twice, so a block with all neighbours gives what the whole graph gives; PyG's own
+    `add_self_loops` stays off. With one head a layer has one bias and 2 * out attention weights, as in the paper.
+    """
+
+    def __init__(self, width_in: int, width_head: int, heads: int, average_heads: bool) -> None:
+        super().__init__()
+        self.conv = GATConv(width_in, width_head, heads, concat=not average_heads, add_self_loops=False)
+
+    def forward(self, x: Tensor, block: Block) -> Tensor:
+        return self.conv((x, x[: block.num_dst]), block.attention_adjacency)

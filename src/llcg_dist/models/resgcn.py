@@ -1,0 +1,29 @@
+"""ResGCN: graph convolutions with residual connections (Li et al., DeepGCNs, 2019)."""
+
+from torch import nn
+
+from llcg_dist.config import ModelConfig
+from llcg_dist.models.layers import Gcn
+from llcg_dist.models.stages import GraphModel, Stage
+
+
+def build(config: ModelConfig, num_features: int, num_classes: int) -> GraphModel:
+    r"""L, then `layers` steps :math:`h \leftarrow h + G(\mathrm{dropout}(\mathrm{ReLU}(\mathrm{BN}(h))))`, then L.
+
+    The linear layers bring every convolution to one width, so that each of them has its residual. BatchNorm and ReLU
+    come before a convolution (and before the last L), as PyG's DeepGCNLayer has them by default.
+    """
+
+    def norm() -> nn.BatchNorm1d | None:
+        return nn.BatchNorm1d(config.hidden) if config.norm == "batch" else None
+
+    into = Stage(
+        nn.Linear(num_features, config.hidden),
+        nn.BatchNorm1d(num_features, affine=False) if config.input_norm else None,
+    )
+    steps = [
+        Stage(Gcn(config.hidden, config.hidden, config.gcn_norm), norm(), True, config.dropout, residual=True)
+        for _ in range(config.layers)
+    ]
+    out = Stage(nn.Linear(config.hidden, num_classes), norm(), True, config.dropout)
+    return GraphModel([into, *steps, out])

@@ -1,0 +1,97 @@
+"""A rank as an operating-system process: its name, its log, how it hears of signals, and how it ends."""
+
+import _thread
+import ctypes
+import json
+import logging
+import os
+import signal
+import time
+from pathlib import Path
+
+from llcg_dist.cli.console import print_error
+from llcg_dist.errors import SilenceError
+
+_silence: list[str] = []
+
+
+class Rank:
+    """Who this process is, for its messages; the part is known after the handshake."""
+
+    def __init__(self) -> None:
+        self.rank = int(os.environ.get("RANK", 0))
+        self.part: int | None = None
+
+    def __str__(self) -> str:
+        return name_of(self.rank, self.part)
+
+
+def name_of(rank: int, part: int | None) -> str:
+    if rank == 0:
+        return "rank 0 (server)"
+    return f"rank {rank}" + ("" if part is None else f" (part {part})")
+
+
+class Stopped(BaseException):  # noqa: N818 - not an error: someone asked for it
+    """SIGTERM or SIGINT came; raised wherever the main thread is."""
+
+    def __init__(self, signal_: int) -> None:
+        self.signal = signal_
+
+
+def answer_signals() -> None:
+    """Turns signals into exceptions of the main thread. Collectives are polled, so they come through while it waits."""
+
+    def stop(signal_: int, frame: object) -> None:
+        ignore_signals()
+        raise Stopped(signal_)
+
+    def lose_patience(signal_: int, frame: object) -> None:
+        raise SilenceError(_silence[0] if _silence else "interrupted")
+
+    signal.signal(signal.SIGTERM, stop)
+    signal.signal(signal.SIGINT, stop)
+    signal.signal(signal.SIGUSR1, lose_patience)
+
+
+def ignore_signals() -> None:
+    for signal_ in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1):
+        signal.signal(signal_, signal.SIG_IGN)
+
+
+def interrupt(message: str) -> None:
+    """Called from the heartbeat's thread: raises SilenceError in the main thread, whatever it waits for."""
+    _silence.append(message)
+    _thread.interrupt_main(signal.SIGUSR1)
+
+
+def end_with_launcher() -> None:
+    """torchrun starts ranks in sessions of their own, where they would outlive a killed launcher."""
+    if "TORCHELASTIC_RUN_ID" not in os.environ:
+        return
+    launcher = os.getppid()
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+    if os.getppid() != launcher:  # it died before we asked
+        os._exit(1)
+
+
+def fail(message: str, exit_code: int) -> int:
+    """Tells the user, and the launcher through torchrun's error file."""
+    print_error(message)
+    error_file = os.environ.get("TORCHELASTIC_ERROR_FILE")
+    if error_file:
+        content = {"message": message, "extraInfo": {"timestamp": str(int(time.time()))}}
+        Path(error_file).write_text(json.dumps({"message": content}))
+    return exit_code
+
+
+def log_to(path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handler = logging.FileHandler(path)
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    root = logging.getLogger("llcg_dist")
+    for earlier in list(root.handlers):  # of an earlier job in the same process
+        root.removeHandler(earlier)
+        earlier.close()
+    root.addHandler(handler)
+    root.setLevel(logging.INFO)

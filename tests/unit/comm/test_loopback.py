@@ -1,0 +1,74 @@
+"""Machines in the server's own process, counted as if they were apart."""
+
+import pytest
+import torch
+
+from llcg_dist.comm.channel import Order, Report, Update
+from llcg_dist.comm.ledger import Kind, Ledger, Traffic
+from llcg_dist.comm.loopback import LoopbackChannel, MachineRound
+from llcg_dist.errors import ProtocolError
+
+PARAMETERS = frozenset({Kind.PARAMETERS})
+
+
+def adds(number: float) -> MachineRound:
+    """A machine that adds a number to what it is sent, and tells the round as its loss."""
+
+    def learn(order: Order, round_: int) -> Update:
+        return Update(order.theta + number, Report(float(round_), 0.5, 3, 100.0))
+
+    return learn
+
+
+def channel(*numbers: float, metered: bool = True) -> LoopbackChannel:
+    return LoopbackChannel([adds(number) for number in numbers], Ledger(PARAMETERS), metered)
+
+
+def test_updates_come_in_part_order_from_the_model_that_was_sent() -> None:
+    line = channel(1.0, 2.0, 4.0)
+    for round_, start in ((7, 0.0), (8, 10.0)):
+        line.broadcast(Order(torch.full((5,), start)))
+        updates = line.gather(round_)
+        assert [update.theta.tolist() for update in updates] == [[start + n] * 5 for n in (1.0, 2.0, 4.0)]
+        assert [update.report.train_loss for update in updates] == [round_] * 3
+
+
+def test_bytes_of_a_round() -> None:
+    """Three machines: five float32 each way, a report of float64 up, one int64 down."""
+    line = channel(1.0, 2.0, 4.0)
+    control = 3 * (8 * Report.size() + 8)
+    for round_ in (1, 2):
+        line.broadcast(Order(torch.zeros(5)))
+        line.gather(round_)
+        assert line.ledger.end_round() == Traffic(60, 60, 0, 0, control, 1)
+    assert line.ledger.total_bytes() == 2 * (60 + 60 + control)
+    rows = [row for row in line.ledger.as_json()["messages"] if row["kind"] == "parameters"]
+    shapes = {(row["direction"], row["dtype"], row["elements"], row["count"], row["phase"]) for row in rows}
+    assert shapes == {("down", "float32", 5, 6, "round"), ("up", "float32", 5, 6, "round")}
+
+
+@pytest.mark.parametrize("line", [channel(1.0, metered=False), channel()], ids=["the server itself", "no machine"])
+def test_where_nothing_crosses_nothing_is_counted(line: LoopbackChannel) -> None:
+    line.broadcast(Order(torch.zeros(5)))
+    line.gather(1)
+    assert line.ledger.end_round() == Traffic(0, 0, 0, 0, 0, 0)
+    assert line.ledger.total_bytes() == 0
+
+
+def test_a_kind_that_is_not_allowed_is_refused() -> None:
+    line = LoopbackChannel([adds(1.0)], Ledger(frozenset()))
+    with pytest.raises(ProtocolError, match="parameters must not cross"):
+        line.broadcast(Order(torch.zeros(5)))
+
+
+def test_machines_take_turns() -> None:
+    assert channel(1.0).parallel is False
+
+
+def test_a_report_survives_its_packing() -> None:
+    report = Report(train_loss=0.1, seconds_local=12.5, steps=2**40, peak_rss_mb=386.25)
+    packed = report.pack()
+    assert packed.dtype == torch.float64
+    assert len(packed) == Report.size()
+    assert Report.unpack(packed) == report
+    assert isinstance(Report.unpack(packed).steps, int)

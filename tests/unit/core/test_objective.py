@@ -1,0 +1,87 @@
+"""Losses by hand; scores against scikit-learn and OGB."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from ogb.nodeproppred import Evaluator
+from sklearn.metrics import accuracy_score, f1_score
+from torch import Tensor
+
+from llcg_dist.core.objective import loss, score
+
+seeds = st.integers(0, 10**6)
+
+
+def drawn(seed: int, nodes: int, classes: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Logits with some ties, one class a node, several labels a node."""
+    rng = np.random.default_rng(seed)
+    logits = torch.from_numpy(np.round(rng.standard_normal((nodes, classes)), 1).astype(np.float32))
+    multi = torch.from_numpy((rng.random((nodes, classes)) < rng.random(classes)).astype(np.float32))
+    return logits, torch.from_numpy(rng.integers(classes, size=nodes)), multi
+
+
+def test_losses_by_hand() -> None:
+    # Two classes with logits (0, ln 3): shares 1/4 and 3/4.
+    logits = torch.tensor([[0.0, math.log(3)], [0.0, math.log(3)]])
+    assert loss(logits, torch.tensor([1, 0]), "multiclass").item() == pytest.approx(
+        (math.log(4 / 3) + math.log(4)) / 2, rel=1e-6
+    )
+    # A logit of ln 3 is a probability of 3/4, one of 0 is 1/2: four terms, over nodes and labels.
+    labels = torch.tensor([[1.0, 1.0], [0.0, 0.0]])
+    expected = (math.log(2) + math.log(4 / 3) + math.log(2) + math.log(4)) / 4
+    assert loss(logits, labels, "multilabel").item() == pytest.approx(expected, rel=1e-6)
+
+
+def test_accuracy_by_hand() -> None:
+    logits = torch.tensor([[1.0, 0.0], [0.0, 1.0], [2.0, 1.0], [0.0, 3.0]])
+    assert score(logits, torch.tensor([0, 1, 1, 1]), "accuracy") == 0.75
+
+
+@given(seeds, st.integers(1, 50), st.integers(2, 6))
+def test_accuracy_and_f1_of_one_class_a_node(seed: int, nodes: int, classes: int) -> None:
+    logits, labels, _ = drawn(seed, nodes, classes)
+    predicted = logits.numpy().argmax(axis=1)
+    assert score(logits, labels, "accuracy") == pytest.approx(accuracy_score(labels, predicted))
+    assert score(logits, labels, "f1_micro") == pytest.approx(f1_score(labels, predicted, average="micro"))
+
+
+@given(seeds, st.integers(1, 50), st.integers(2, 6))
+def test_f1_of_several_labels_a_node(seed: int, nodes: int, classes: int) -> None:
+    logits, _, labels = drawn(seed, nodes, classes)
+    expected = f1_score(labels.numpy(), (logits > 0).numpy(), average="micro", zero_division=0)
+    assert score(logits, labels, "f1_micro") == pytest.approx(expected)
+
+
+@settings(max_examples=3)  # 112 labels each
+@given(seeds, st.integers(4, 50))
+def test_roc_auc_is_ogbs(seed: int, nodes: int) -> None:
+    """Labels that only one kind of node carries are left out, as OGB does for ogbn-proteins."""
+    logits, _, labels = drawn(seed, nodes, 112)
+    both = (labels.sum(dim=0) > 0) & (labels.sum(dim=0) < nodes)
+    assume(both.any())
+    evaluator = Evaluator("ogbn-proteins")
+    expected = evaluator.eval({"y_true": labels.numpy(), "y_pred": logits.numpy()})["rocauc"]
+    assert score(logits, labels, "roc_auc") == pytest.approx(expected)
+
+
+def test_roc_auc_of_two_classes_by_hand() -> None:
+    # Margins of class 1: -1, 0.5, 2, 1; positives are nodes 1 and 2: pairs (1,0), (2,0), (2,3) of four are in order.
+    logits = torch.tensor([[1.0, 0.0], [0.0, 0.5], [0.0, 2.0], [1.0, 2.0]])
+    assert score(logits, torch.tensor([0, 1, 1, 0]), "roc_auc") == 0.75
+
+
+@pytest.mark.parametrize("metric", ["accuracy", "f1_micro", "roc_auc"])
+def test_no_nodes_no_score(metric: str) -> None:
+    assert score(torch.zeros(0, 3), torch.zeros(0, dtype=torch.int64), metric) is None
+
+
+@pytest.mark.parametrize("metric", ["f1_micro", "roc_auc"])
+def test_a_model_that_diverged_is_scored_without_an_error(metric: str) -> None:
+    """A run whose weights became NaN must end in its records (null), not in a traceback of the metric."""
+    labels = torch.tensor([[0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
+    value = score(torch.full((3, 2), math.nan), labels, metric)
+    assert value is None or math.isnan(value) or 0 <= value <= 1

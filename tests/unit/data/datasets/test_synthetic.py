@@ -1,0 +1,129 @@
+"""The generated graph has what was asked for."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from llcg_dist.config import SyntheticConfig
+from llcg_dist.data.datasets import load_dataset
+from llcg_dist.data.datasets.synthetic import generate
+from llcg_dist.data.graph import TEST, TRAIN, VAL, Graph
+from llcg_dist.errors import UserError
+
+CONFIG = SyntheticConfig(nodes=2000, classes=4, degree=20.0, features=8, signal=0.5)
+
+
+def share_inside(graph: Graph) -> float:
+    row = np.repeat(np.arange(graph.num_nodes), np.diff(graph.indptr))
+    return float((graph.labels[row] == graph.labels[graph.indices]).mean())
+
+
+def content(graph: Graph) -> list[bytes]:
+    return [getattr(graph, name).tobytes() for name in ("indptr", "indices", "features", "labels", "split")]
+
+
+def test_the_same_settings_give_the_same_bits() -> None:
+    first = content(load_dataset(CONFIG))
+    np.random.seed(1)
+    assert content(load_dataset(CONFIG)) == first
+    assert content(load_dataset(replace(CONFIG, seed=1))) != first
+
+
+@pytest.mark.parametrize("homophily", [0.0, 0.3, 0.7, 1.0])
+def test_homophily(homophily: float) -> None:
+    graph = generate(replace(CONFIG, homophily=homophily))
+    # 20,000 edges: the standard error of the share is below 0.0036.
+    assert share_inside(graph) == pytest.approx(homophily, abs=0.015)
+    if homophily in (0, 1):
+        assert share_inside(graph) == homophily
+
+
+@pytest.mark.parametrize("degree", [0.0, 4.0, 20.0])
+def test_degree(degree: float) -> None:
+    """Edges drawn twice and self-loops are lost: two or three in a hundred at degree 20."""
+    graph = generate(replace(CONFIG, degree=degree))
+    mean = 2 * graph.num_edges / graph.num_nodes
+    assert 0.96 * degree <= mean <= degree
+
+
+def test_splits_and_classes_have_their_sizes() -> None:
+    graph = generate(replace(CONFIG, train_fraction=0.6, val_fraction=0.15))
+    assert [len(graph.nodes_in(split)) for split in (TRAIN, VAL, TEST)] == [1200, 300, 500]
+    assert graph.label_counts().tolist() == [500] * 4
+    assert (graph.num_features, graph.num_classes, graph.task, graph.metric) == (8, 4, "multiclass", "accuracy")
+
+
+def test_signal_is_the_spread_of_the_class_means() -> None:
+    graph = generate(replace(CONFIG, nodes=8000, classes=80, features=50, signal=2.0))
+    means = np.stack([graph.features[graph.labels == c].mean(axis=0) for c in range(80)])
+    assert means.std() == pytest.approx(2.0, rel=0.05)
+    assert (graph.features - means[graph.labels]).std() == pytest.approx(1.0, rel=0.05)
+
+
+@settings(max_examples=40)
+@given(
+    st.integers(1, 60), st.integers(1, 6), st.floats(0, 8), st.floats(0, 1), st.integers(1, 4), st.integers(0, 10**9)
+)
+def test_every_allowed_setting_gives_a_valid_graph(
+    nodes: int, classes: int, degree: float, homophily: float, features: int, seed: int
+) -> None:
+    config = SyntheticConfig(
+        nodes=nodes,
+        classes=min(classes, nodes),
+        degree=min(degree, nodes - 1),
+        homophily=homophily,
+        features=features,
+        seed=seed,
+        train_fraction=1.0,
+        val_fraction=0.0,
+    )
+    assert load_dataset(config).num_nodes == nodes
+
+
+def test_splits_that_fill_the_graph_are_allowed() -> None:
+    """0.9 and 0.1, 0.8 and 0.2, …: no rounding error of 1 − 0.9 may refuse them."""
+    refused = []
+    for percent in range(1, 100):
+        train, val = percent / 100, (100 - percent) / 100
+        config = SyntheticConfig(nodes=100, classes=2, degree=2, features=1, train_fraction=train, val_fraction=val)
+        try:
+            graph = load_dataset(config)
+        except UserError:
+            refused.append((train, val))
+            continue
+        assert [len(graph.nodes_in(split)) for split in (TRAIN, VAL, TEST)] == [percent, 100 - percent, 0]
+    assert refused == []
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("nodes", 0),
+        ("nodes", -5),
+        ("classes", 0),
+        ("classes", 2001),
+        ("degree", -1.0),
+        ("degree", 2000.0),
+        ("degree", float("nan")),
+        ("homophily", -0.1),
+        ("homophily", 1.1),
+        ("features", 0),
+        ("train_fraction", 0.0),
+        ("train_fraction", 1.5),
+        ("val_fraction", -0.1),
+        ("val_fraction", 0.6),
+    ],
+)
+def test_bad_settings_are_refused_by_name(key: str, value: float) -> None:
+    with pytest.raises(UserError, match=rf"^dataset\.{key}=") as refused:
+        load_dataset(replace(CONFIG, **{key: value}))
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(("key", "value"), [("train_fraction", 1e-6), ("signal", float("inf"))])
+def test_settings_whose_graph_cannot_train_are_refused(key: str, value: float) -> None:
+    with pytest.raises(UserError, match="dataset"):
+        load_dataset(replace(CONFIG, **{key: value}))

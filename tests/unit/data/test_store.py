@@ -1,0 +1,229 @@
+"""Graphs on disk: round trips, damage, and folders that are whole or not there."""
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from llcg_dist.data import store
+from llcg_dist.errors import UserError
+from tests.unit.graphs import community_graph, graph_of
+
+GRAPH = community_graph(30)
+NODES = np.arange(30) * 7
+ARRAYS = ("indptr", "indices", "features", "labels", "split")
+
+
+@pytest.fixture
+def shard(tmp_path: Path) -> Path:
+    store.write_shard(tmp_path / "part0", GRAPH, "store-1", nodes=NODES)
+    return tmp_path / "part0"
+
+
+def test_round_trip(shard: Path) -> None:
+    read = store.read_shard(shard)
+    for name in ARRAYS:
+        before, after = getattr(GRAPH, name), getattr(read.graph, name)
+        assert (after.dtype, after.shape, after.tobytes()) == (before.dtype, before.shape, before.tobytes())
+    assert read.extra["nodes"].tolist() == NODES.tolist()
+    assert read.store_id == "store-1"
+    assert (read.graph.num_classes, read.graph.task, read.graph.metric) == (3, "multiclass", "accuracy")
+    read.graph.validate("test")
+
+
+def test_round_trip_of_several_labels_and_of_no_edges(tmp_path: Path) -> None:
+    labels = np.array([[0, 1], [1, 1]], np.float32)
+    graph = graph_of([], 2, labels=labels, task="multilabel", metric="roc_auc")
+    store.write_shard(tmp_path / "x", graph, "id")
+    read = store.read_shard(tmp_path / "x").graph.validate("test")
+    assert read.labels.tolist() == labels.tolist()
+    assert (read.num_edges, read.task, read.metric) == (0, "multilabel", "roc_auc")
+
+
+def test_arrays_are_mapped_and_cannot_be_written(shard: Path) -> None:
+    read = store.read_shard(shard)
+    for array in (*(getattr(read.graph, name) for name in ARRAYS), read.extra["nodes"]):
+        assert isinstance(array, np.memmap)
+        assert array.mode == "r"
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 0
+
+
+def test_description_tells_the_files(shard: Path) -> None:
+    meta = json.loads((shard / "graph.json").read_text())
+    assert set(meta["arrays"]) == {*ARRAYS, "nodes"}
+    entry = meta["arrays"]["features"]
+    assert (entry["dtype"], entry["shape"]) == ("float32", [30, 5])
+    assert entry["bytes"] == (shard / "features.npy").stat().st_size
+    digest = subprocess.run(["sha256sum", shard / "features.npy"], capture_output=True, text=True, check=True)
+    assert entry["sha256"] == digest.stdout.split()[0]
+
+
+def truncate(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-8])
+
+
+def save(array: Any) -> Callable[[Path], None]:
+    return lambda path: np.save(path, array, allow_pickle=True)
+
+
+def without(*keys: str) -> Callable[[Path], None]:
+    """Removes a key of the description, however deep."""
+
+    def damage(path: Path) -> None:
+        content = json.loads(path.read_text())
+        owner = content
+        for key in keys[:-1]:
+            owner = owner[key]
+        del owner[keys[-1]]
+        path.write_text(json.dumps(content))
+
+    return damage
+
+
+DAMAGE: dict[str, tuple[str, Callable[[Path], Any]]] = {
+    "truncated": ("features.npy", truncate),
+    "only a header's start": ("labels.npy", lambda path: path.write_bytes(path.read_bytes()[:20])),
+    "empty": ("labels.npy", lambda path: path.write_bytes(b"")),
+    "not npy": ("split.npy", lambda path: path.write_text("0 1 2")),
+    "pickled": ("labels.npy", save(np.array([{"a": 1}, None], dtype=object))),
+    "other shape": ("features.npy", save(GRAPH.features[:-1])),
+    "other type": ("indices.npy", save(GRAPH.indices.astype(np.int64))),
+    "missing": ("indptr.npy", Path.unlink),
+    "missing extra": ("nodes.npy", Path.unlink),
+    "JSON cut off": ("graph.json", truncate),
+    "JSON not text": ("graph.json", lambda path: path.write_bytes(b"\xff\xfe\x00")),
+    "JSON a list": ("graph.json", lambda path: path.write_text("[]")),
+    "no JSON": ("graph.json", Path.unlink),
+    "no arrays": ("graph.json", without("arrays")),
+    "an array less": ("graph.json", without("arrays", "indices")),
+    "no shape": ("graph.json", without("arrays", "labels", "shape")),
+    "no classes": ("graph.json", without("num_classes")),
+    "no store": ("graph.json", without("store_id")),
+}
+
+
+@pytest.mark.parametrize("kind", DAMAGE)
+def test_damage_is_named_with_its_file(shard: Path, kind: str) -> None:
+    name, damage = DAMAGE[kind]
+    damage(shard / name)
+    with pytest.raises(UserError) as refused:
+        store.read_shard(shard)
+    assert str(refused.value).startswith(f"{shard / name}: ")
+    assert "\n" not in str(refused.value)
+
+
+def test_a_description_cannot_lead_out_of_its_folder(shard: Path) -> None:
+    content = json.loads((shard / "graph.json").read_text())
+    np.save(shard.parent / "secret.npy", NODES)
+    content["arrays"]["../secret"] = content["arrays"]["nodes"]
+    (shard / "graph.json").write_text(json.dumps(content))
+    with pytest.raises(UserError, match="secret"):
+        store.read_shard(shard)
+
+
+def test_a_changed_byte_is_found_by_the_full_check(shard: Path) -> None:
+    content = bytearray((shard / "features.npy").read_bytes())
+    content[-1] ^= 1
+    (shard / "features.npy").write_bytes(content)
+    store.read_shard(shard, verify="sizes")
+    with pytest.raises(UserError, match=f"^{shard / 'features.npy'}: .*sha256"):
+        store.read_shard(shard, verify="full")
+
+
+def test_a_whole_shard_passes_the_full_check(shard: Path) -> None:
+    assert store.read_shard(shard, verify="full").graph.num_nodes == 30
+
+
+def test_arrays_that_do_not_fit_together_are_refused(tmp_path: Path) -> None:
+    for name, change in {"fewer": {"split": GRAPH.split[:-1]}, "short": {"indices": GRAPH.indices[:-2]}}.items():
+        store.write_shard(tmp_path / name, replace(GRAPH, **change), "id")
+        with pytest.raises(UserError, match="do not fit together"):
+            store.read_shard(tmp_path / name)
+
+
+@pytest.mark.parametrize("version", [0, 2, "1", None])
+def test_other_schema_versions_are_refused(shard: Path, version: Any) -> None:
+    for path, read in ((shard / "graph.json", store.read_shard), (shard / "manifest.json", store.read_manifest)):
+        content = json.loads(path.read_text()) if path.exists() else {}
+        store.write_json(path, content | {"schema_version": version})
+        with pytest.raises(UserError, match=f"schema version {version}") as refused:
+            read(shard)
+        assert str(path) in str(refused.value)
+
+
+def test_held_parts(tmp_path: Path) -> None:
+    assert store.held_parts(tmp_path / "nowhere") == []
+    for name in ("part0", "part2", "part10", "global", "partial"):
+        store.write_shard(tmp_path / name, graph_of([], 1), "id")
+    (tmp_path / "part3").mkdir()  # half copied: no graph.json
+    assert store.held_parts(tmp_path) == [0, 2, 10]
+
+
+def test_write_json_replaces_and_leaves_no_other_file(tmp_path: Path) -> None:
+    for content in ({"a": 1}, {"b": [1, 2]}):
+        store.write_json(tmp_path / "x.json", content)
+        assert store.read_json(tmp_path / "x.json") == content
+    assert [path.name for path in tmp_path.iterdir()] == ["x.json"]
+
+
+def test_staged_folder_appears_when_it_is_whole(tmp_path: Path) -> None:
+    target = tmp_path / "store"
+    with store.staged_folder(target) as stage:
+        (stage / "sub").mkdir()
+        (stage / "sub" / "file").write_text("content")
+        assert not target.exists()
+        inode = stage.stat().st_ino
+    assert (target / "sub" / "file").read_text() == "content"
+    assert target.stat().st_ino == inode  # renamed in one step, not copied
+    assert list(tmp_path.iterdir()) == [target]
+
+
+@pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
+def test_staged_folder_leaves_nothing_after_an_error(tmp_path: Path, error: type[BaseException]) -> None:
+    def fill() -> None:
+        with store.staged_folder(tmp_path / "store") as stage:
+            (stage / "file").write_text("half")
+            raise error
+
+    with pytest.raises(error):
+        fill()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_killed_writer_leaves_no_store_and_the_next_clears_up(tmp_path: Path) -> None:
+    program = """
+import os, signal, sys
+from pathlib import Path
+from llcg_dist.data.store import staged_folder
+with staged_folder(Path(sys.argv[1])) as stage:
+    (stage / "manifest.json").write_text("{}")
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+    target = tmp_path / "store"
+    (tmp_path / "store-2").mkdir()  # a neighbour with a longer name
+    (tmp_path / ".store-2.tmp-1").mkdir()
+    killed = subprocess.run([sys.executable, "-c", program, str(target)], timeout=60)
+    assert killed.returncode == -signal.SIGKILL
+    assert not target.exists()
+    assert len(list(tmp_path.iterdir())) == 3
+    with store.staged_folder(target):
+        pass
+    assert {path.name for path in tmp_path.iterdir()} == {"store", "store-2", ".store-2.tmp-1"}
+
+
+def test_make_folder(tmp_path: Path) -> None:
+    store.make_folder(tmp_path / "a" / "b", "run_dir")
+    store.make_folder(tmp_path / "a" / "b", "run_dir")
+    assert (tmp_path / "a" / "b").is_dir()
+    (tmp_path / "file").write_text("")
+    for path in (tmp_path / "file", tmp_path / "file" / "below"):
+        with pytest.raises(UserError, match=f"^run_dir={path}: "):
+            store.make_folder(path, "run_dir")

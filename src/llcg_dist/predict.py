@@ -13,6 +13,7 @@ from omegaconf.errors import OmegaConfBaseException
 from torch import Tensor
 
 from llcg_dist.config import Config, load_config
+from llcg_dist.core.layerwise import WholeGraphForward
 from llcg_dist.data.datasets.files import load_unlabelled
 from llcg_dist.data.datasets.tables import one_line
 from llcg_dist.data.graph import Graph
@@ -21,7 +22,6 @@ from llcg_dist.data.store import read_shard
 from llcg_dist.dataset_config import DATASETS, FilesConfig
 from llcg_dist.errors import UserError
 from llcg_dist.models import build_model
-from llcg_dist.sampling import whole_graph
 
 USAGE = """usage: llcg predict run_dir=RUN [which=best|final] [out=FILE] [a new graph]
 
@@ -48,7 +48,7 @@ def predict(arguments: Sequence[str], say: Callable[[str], None] = lambda line: 
     request = _Request(arguments)
     config = read_run_config(request.run_dir, request.places)
     store, _ = ensure_store(config, say)
-    trained = read_shard(store / "global").graph
+    trained = read_shard(store / "global", config.verify).graph
     model = build_model(config.model, trained.num_features, trained.num_classes)
     _load_state(model, request.model_file)
     graph = trained
@@ -58,7 +58,8 @@ def predict(arguments: Sequence[str], say: Callable[[str], None] = lambda line: 
         graph = load_unlabelled(new)
         _require_same_features(graph, trained, f"dataset.features={new.features}", request.run_dir)
     say(f"predicting {graph.num_nodes:,} nodes with {request.model_file}")
-    table = prediction_table(_logits(model, graph), graph, trained)
+    logits = WholeGraphForward(graph, model, config.evaluate.chunk, config.evaluate.scratch).logits()
+    table = prediction_table(logits, graph, trained)
     _write(table, request.out)
     return request.out
 
@@ -141,14 +142,6 @@ def _require_same_features(graph: Graph, trained: Graph, file: str, run_dir: Pat
         i = int(np.argmax(here != there))
         trained_with = f"the model in {run_dir} was trained with {str(there[i])!r} in that place"
         raise UserError(f"{file}: feature column {i + 1} is {str(here[i])!r}, {trained_with}")
-
-
-@torch.no_grad()
-def _logits(model: Any, graph: Graph) -> Tensor:
-    """[N, C], all neighbours, eval mode: what evaluation computes."""
-    model.eval()
-    features = torch.from_numpy(np.asarray(graph.features, np.float32))
-    return model(features, [whole_graph(graph)] * model.depth)
 
 
 def _write(table: pd.DataFrame, out: Path) -> None:

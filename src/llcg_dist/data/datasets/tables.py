@@ -106,7 +106,7 @@ def read_npy(path: Path) -> Array:
     _require_file(path)
     try:
         array: Any = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
+    except Exception as error:  # NumPy's header parser raises almost anything on a damaged file
         reason = one_line(error)
         if "pickle" in reason or "Python objects" in reason:
             reason = "it holds pickled Python objects, which are never loaded; save an array of numbers"

@@ -22,7 +22,7 @@ from hydra.errors import HydraException
 from omegaconf import MISSING, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from llcg_dist.dataset_config import DATASETS, DatasetConfig
+from llcg_dist.dataset_config import DATASETS, DatasetConfig, check_name
 from llcg_dist.dataset_config import SyntheticConfig as SyntheticConfig
 from llcg_dist.errors import UserError
 
@@ -231,6 +231,7 @@ def validate(config: Config) -> None:
         _require(_value(config, key) >= 0, config, key, "must not be negative")
     for key in ("train.local_lr", "train.server_lr", "cluster.timeout", "cluster.join_timeout", "algorithm.rho"):
         _require(0 < _value(config, key) < float("inf"), config, key, "must be a positive number")
+    check_name(config.dataset)
     algorithm = config.algorithm
     _require(0 <= config.model.dropout < 1, config, "model.dropout", "must lie in [0, 1)")
     _require(0 < algorithm.K < float("inf"), config, "algorithm.K", "must be a positive number of local steps")
@@ -408,6 +409,9 @@ def _explain(error: Exception) -> str:
     if no_option:
         group, option, options = no_option.groups()
         return f"{group}={option}: must be one of {', '.join(options.split())}"
+    override = getattr(error, "override", None)
+    if override:
+        return f"{override}: cannot be read as a setting (key=value in Hydra's grammar)"
     return f"settings: {text.split(' Config search path')[0]}"
 
 
@@ -423,5 +427,6 @@ def _require_known(composed: Any, config: Any, prefix: str = "") -> None:
 
 def quoted_override(key: str, value: str) -> str:
     """key=value for Hydra's grammar, whatever characters the value holds."""
-    escaped = value.replace("\\", "\\\\").replace("'", "\\'")
+    escaped = re.sub(r"(\\*)('|\$\{)", r"\1\1\\\2", value)
+    escaped = re.sub(r"(\\+)$", r"\1\1", escaped)
     return f"{key}='{escaped}'"

@@ -1,8 +1,11 @@
 """Settings of each kind of source a graph can come from; a part of the schema in config.py."""
 
+import re
 from dataclasses import dataclass
 
 from omegaconf import MISSING
+
+from llcg_dist.errors import UserError
 
 
 @dataclass
@@ -108,3 +111,21 @@ DATASETS: dict[str, type[DatasetConfig]] = {
     "heterophilous": HeterophilousConfig,
 }
 """The schema behind each file of conf/dataset/."""
+
+GRAPHS = {
+    "planetoid": ("Cora", "CiteSeer", "PubMed"),
+    "amazon": ("Computers", "Photo"),
+    "coauthor": ("CS", "Physics"),
+    "heterophilous": ("Roman-empire", "Amazon-ratings", "Minesweeper", "Tolokers", "Questions"),
+}
+"""dataset.name of sources that have several graphs; the others have one, of the source's name."""
+
+
+def check_name(config: DatasetConfig) -> None:
+    """A name is a part of folder names, and of a published graph's path."""
+    names = GRAPHS.get(config.source, (config.source,))
+    if config.source == "files":
+        if not re.fullmatch(r"\w[\w.-]*", config.name):
+            raise UserError(f"dataset.name={config.name}: must be made of letters, digits, '_', '-' and '.'")
+    elif config.name not in names:
+        raise UserError(f"dataset.name={config.name}: must be one of {', '.join(names)} with dataset={config.source}")

@@ -51,7 +51,7 @@ def newest_common_round(server: Sequence[int], offers: Sequence[dict[str, Any]],
 
 def match_parts(held: Sequence[set[int]], num_parts: int) -> list[int]:
     """held[i]: the parts on the disk of rank i+1. Rank p+1 takes part p where it can; else any complete matching."""
-    if all(part in parts for part, parts in enumerate(held)):
+    if len(held) == num_parts and all(part in parts for part, parts in enumerate(held)):
         return [part + 1 for part in range(num_parts)]
     table = np.array([[part in parts for parts in held] for part in range(num_parts)], dtype=np.int8)
     machine_of_part = maximum_bipartite_matching(csr_array(table), perm_type="column")

@@ -15,8 +15,8 @@ def loss(logits: Tensor, labels: Tensor, task: str) -> Tensor:
 
 
 def score(logits: Tensor, labels: Tensor, metric: str) -> float | None:
-    """The metric over these nodes as a fraction in 0..1; None where they leave nothing to score."""
-    if len(labels) == 0:
+    """The metric over these nodes as a fraction in 0..1; None where they leave nothing to score, or no number."""
+    if len(labels) == 0 or not bool(logits.isfinite().all()):
         return None
     return _METRICS[metric](logits, labels)
 

@@ -18,6 +18,8 @@ def local_steps(config: AlgorithmConfig, planned_rounds: int, num_rounds: int | 
     """
     num_rounds = num_rounds or planned_rounds
     if config.schedule == "equal_total":
+        if config.K * planned_rounds > _TOO_MANY:
+            raise UserError(f"algorithm.K={config.K:g}: more than {_TOO_MANY:.0e} local steps in all")
         total = _half_up(config.K * planned_rounds)
         running = [total * _share(config.rho, r, planned_rounds) for r in range(num_rounds + 1)]
     else:
@@ -44,7 +46,7 @@ def _share(rho: float, r: int, num_rounds: int) -> float:
 def _literal_sums(config: AlgorithmConfig, num_rounds: int) -> list[float]:
     """C(0..R) of K·rho^r. Terms beyond the limit are clipped just above it; the limit applies to whole steps."""
     limit = config.max_local_steps
-    clip = _TOO_MANY if limit is None else limit + 1
+    clip = _TOO_MANY if limit is None else limit + 1 + num_rounds
     terms = [config.K * math.exp(min(r * math.log(config.rho), 600.0)) for r in range(1, num_rounds + 1)]
     if limit is None and max(terms) > _TOO_MANY:
         rule = f"round {num_rounds} would take {max(terms):.1e} local steps; set algorithm.max_local_steps"

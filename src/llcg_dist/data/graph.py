@@ -59,8 +59,8 @@ class Graph:
         """Nodes of each class; multi-label: nodes that carry each label."""
         if self.task == "multilabel":
             return self.labels.sum(axis=0).astype(np.int64)
-        known = (self.labels >= 0) & (self.labels < self.num_classes)
-        return np.bincount(self.labels[known], minlength=self.num_classes)
+        known = self.labels[(self.labels >= 0) & (self.labels < self.num_classes)]
+        return np.bincount(known, minlength=self.num_classes)
 
     def validate(self, name: str) -> "Graph":
         """Raises UserError for content that would train to nonsense; `name` says whose it is."""
@@ -73,10 +73,8 @@ class Graph:
         require(n > 0, "the graph has no nodes")
         require(self.task in TASKS, f"task {self.task!r} is not one of {', '.join(TASKS)}")
         require(self.metric in METRICS, f"metric {self.metric!r} is not one of {', '.join(METRICS)}")
-        one_label = self.task == "multiclass"
-        require(one_label or self.metric != "accuracy", "metric accuracy needs one label a node; use f1_micro")
-        rule = f"metric roc_auc needs two classes or several labels a node, not {self.num_classes} classes"
-        require(not one_label or self.metric != "roc_auc" or self.num_classes == 2, rule)
+        rule = "metric accuracy needs one class a node (task multiclass)"
+        require(self.task == "multiclass" or self.metric != "accuracy", rule)
         require(self.features.ndim == 2, f"features must have two axes, not {self.features.ndim}")
         for what, rows in (("features", self.features), ("labels", self.labels), ("split", self.split)):
             require(len(rows) == n, f"{what} has {len(rows)} rows for {n} nodes")
@@ -84,7 +82,7 @@ class Graph:
         require(self.features.dtype in (np.float32, np.float16), f"features are {self.features.dtype}, not float32")
         bad_value = first_not_finite(self.features)
         require(bad_value is None, "features of node {} are not finite (column {})".format(*(bad_value or (0, 0))))
-        if one_label:
+        if self.task == "multiclass":
             require(self.labels.ndim == 1, "multiclass labels must have one axis")
             bad = (self.labels < 0) | (self.labels >= self.num_classes)
             known = self.split != UNUSED

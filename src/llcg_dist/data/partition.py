@@ -1,13 +1,12 @@
 """Cuts a graph into P parts with DGL's METIS or at random, and writes the store that ranks load from."""
 
-import concurrent.futures
 import contextlib
-import ctypes
 import fcntl
 import json
 import os
-import re
+import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -30,8 +29,6 @@ def store_path(config: Config) -> Path:
     defaults add a hash of them. Where the graph's own files lie (dataset.root) makes no difference.
     """
     dataset = config.dataset
-    if not re.fullmatch(r"[\w.-]+", dataset.name):
-        raise UserError(f"dataset.name={dataset.name}: must be made of letters, digits, '_', '-' and '.'")
     label = dataset.name if dataset.name == dataset.source else f"{dataset.source}_{dataset.name}"
     defaults = type(dataset)(source=dataset.source, name=dataset.name)
     if _dataset_identity(dataset) != _dataset_identity(defaults):
@@ -46,6 +43,8 @@ def ensure_store(config: Config, say: Callable[[str], None] = lambda line: None)
     if not (path / "manifest.json").exists():
         with _lock(path.parent):
             if not (path / "manifest.json").exists():
+                if path.exists():
+                    raise UserError(f"{path}: a folder without manifest.json; remove it, or copy the whole store")
                 build_store(config, path, say)
     manifest = read_manifest(path)
     if manifest["dataset"] != _dataset_identity(config.dataset):
@@ -115,53 +114,51 @@ def assign_parts(graph: Graph, num_parts: int, config: PartitionConfig) -> Array
 
 def _metis(graph: Graph, num_parts: int, seed: int) -> Array:
     """METIS reseeds itself at every call, so the seed is the order in which it meets the nodes; 0 keeps it as it is."""
-    import dgl
-    import torch
-
     order = np.arange(graph.num_nodes)
     indptr, indices = graph.indptr, graph.indices
     if seed != 0:
         order = np.random.default_rng(np.random.SeedSequence(seed)).permutation(graph.num_nodes)
         indptr, indices = reordered_topology(graph, order)
-    columns = [torch.from_numpy(np.array(a, np.int64)) for a in (indptr, indices)]
-    topology = dgl.graph(("csc", (*columns, torch.empty(0, dtype=torch.int64))), num_nodes=graph.num_nodes)
-    found = _on_clean_memory(lambda: dgl.metis_partition_assignment(topology, num_parts))
     assignment = np.empty(graph.num_nodes, np.int32)
-    assignment[order] = found.numpy()
+    assignment[order] = _metis_in_its_own_process(indptr, indices, num_parts)
     return assignment
 
 
-def _on_clean_memory(call: Callable[[], Any]) -> Any:
+def _metis_in_its_own_process(indptr: Array, indices: Array, num_parts: int) -> Array:
     """METIS reads stack and heap before it writes them, so its parts would depend on what ran before in the process.
 
-    A new thread with a stack too large for glibc to have kept an old one starts on zeros, and M_PERTURB makes malloc
-    hand out zeros: with both, the same graph gives the same parts in any process.
+    A process of its own, in which malloc hands out zeros and keeps no old blocks (glibc's perturb and tcache_count) and
+    METIS runs on a new thread's untouched stack, gives the same parts every time. And its memory goes with it.
     """
-    libc = ctypes.CDLL(None)
-    m_perturb = -6
-    with _quiet(), concurrent.futures.ThreadPoolExecutor(max_workers=1) as pool:
-        usual = threading.stack_size(64 << 20)
-        libc.mallopt(m_perturb, 0xFF)
-        try:
-            return pool.submit(call).result()
-        finally:
-            libc.mallopt(m_perturb, 0)
-            threading.stack_size(usual)
+    clean = "glibc.malloc.perturb=255:glibc.malloc.tcache_count=0"
+    with tempfile.TemporaryDirectory(prefix="llcg-metis-") as folder:
+        np.save(f"{folder}/indptr.npy", indptr.astype(np.int64))
+        np.save(f"{folder}/indices.npy", indices.astype(np.int64))
+        command = [sys.executable, "-m", __name__, folder, str(num_parts)]
+        environment = os.environ | {"GLIBC_TUNABLES": clean, "OMP_NUM_THREADS": "1"}
+        done = subprocess.run(command, env=environment, capture_output=True, text=True)
+        if done.returncode != 0:
+            reason = (done.stderr.strip().splitlines() or ["no message"])[-1]
+            raise UserError(f"partition=metis: METIS failed ({done.returncode}: {reason}); try partition=random")
+        found: Array = np.load(f"{folder}/assignment.npy", allow_pickle=False)
+    return found
 
 
-@contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    """DGL prints its progress from Python, and a line from C++ that only the file descriptor can hold back."""
-    sys.stderr.flush()
-    terminal = os.dup(2)
-    with open(os.devnull, "w") as nowhere:
-        os.dup2(nowhere.fileno(), 2)
-        try:
-            with contextlib.redirect_stdout(nowhere):
-                yield
-        finally:
-            os.dup2(terminal, 2)
-            os.close(terminal)
+def _metis_process(folder: str, num_parts: int) -> None:
+    """What that process runs."""
+    import dgl
+    import torch
+
+    columns = [torch.from_numpy(np.load(f"{folder}/{name}.npy")) for name in ("indptr", "indices")]
+    no_ids = torch.empty(0, dtype=torch.int64)
+    topology = dgl.graph(("csc", (*columns, no_ids)), num_nodes=len(columns[0]) - 1)
+    found = []
+    # Larger than any stack that glibc would keep and hand out again.
+    threading.stack_size(64 << 20)
+    thread = threading.Thread(target=lambda: found.append(dgl.metis_partition_assignment(topology, num_parts)))
+    thread.start()
+    thread.join()
+    np.save(f"{folder}/assignment.npy", found[0].numpy().astype(np.int32))
 
 
 def _require_trainable(graph: Graph, members: list[Array], config: Config) -> None:
@@ -206,3 +203,7 @@ def _lock(root: Path) -> Iterator[None]:
         os.close(folder)
         with contextlib.suppress(OSError):
             root.rmdir()  # only an empty one goes: nothing was built, nothing is left
+
+
+if __name__ == "__main__":
+    _metis_process(sys.argv[1], int(sys.argv[2]))

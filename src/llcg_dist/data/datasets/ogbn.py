@@ -14,14 +14,11 @@ from llcg_dist.data.datasets.published import Statistics, check_statistics, read
 from llcg_dist.data.datasets.splits import split_of
 from llcg_dist.data.graph import Array, Graph, undirected_csr
 from llcg_dist.dataset_config import PublishedConfig
-from llcg_dist.errors import UserError
 
 SOURCES = ("ogbn-arxiv", "ogbn-proteins", "ogbn-products")
 
 
 def load(config: PublishedConfig) -> Graph:
-    if config.name != config.source:
-        raise UserError(f"dataset.name={config.name}: must be {config.source} with dataset={config.source}")
     dataset, split = _read(config)
     graph, labels = dataset[0]
     num_nodes, edges = graph["num_nodes"], graph["edge_index"]

@@ -10,16 +10,15 @@ import numpy as np
 from llcg_dist.data.datasets.published import Statistics, check_statistics, is_writable, reading, require_files
 from llcg_dist.data.datasets.splits import check_fractions, split_by_fractions, split_of
 from llcg_dist.data.graph import Array, Graph, undirected_csr
-from llcg_dist.dataset_config import FractionsConfig, HeterophilousConfig, PlanetoidConfig, PublishedConfig
+from llcg_dist.dataset_config import GRAPHS, FractionsConfig, HeterophilousConfig, PlanetoidConfig, PublishedConfig
 from llcg_dist.errors import UserError
 
 
 @dataclass(frozen=True)
 class Source:
-    """A class of torch_geometric.datasets; where it reads several graphs, dataset.name is one of `names`."""
+    """A class of torch_geometric.datasets."""
 
     loader: str
-    names: tuple[str, ...] = ()
     metric: str = "accuracy"
     counts_both_directions: bool = False
 
@@ -28,12 +27,10 @@ SOURCES = {
     "flickr": Source("Flickr", metric="f1_micro", counts_both_directions=True),
     "reddit": Source("Reddit2", metric="f1_micro"),
     "yelp": Source("Yelp", metric="f1_micro", counts_both_directions=True),
-    "planetoid": Source("Planetoid", ("Cora", "CiteSeer", "PubMed")),
-    "amazon": Source("Amazon", ("Computers", "Photo")),
-    "coauthor": Source("Coauthor", ("CS", "Physics")),
-    "heterophilous": Source(
-        "HeterophilousGraphDataset", ("Roman-empire", "Amazon-ratings", "Minesweeper", "Tolokers", "Questions")
-    ),
+    "planetoid": Source("Planetoid"),
+    "amazon": Source("Amazon"),
+    "coauthor": Source("Coauthor"),
+    "heterophilous": Source("HeterophilousGraphDataset"),
 }
 
 _BINARY = ("Minesweeper", "Tolokers", "Questions")
@@ -42,9 +39,6 @@ _BINARY = ("Minesweeper", "Tolokers", "Questions")
 
 def load(config: PublishedConfig) -> Graph:
     source = SOURCES[config.source]
-    names = source.names or (config.source,)
-    if config.name not in names:
-        raise UserError(f"dataset.name={config.name}: must be one of {', '.join(names)} with dataset={config.source}")
     _check_split(config)
     data = _read(config, source)
     labels = data.y.numpy()
@@ -94,7 +88,7 @@ def _read(config: PublishedConfig, source: Source) -> Any:
     import torch_geometric.datasets
 
     loader: Any = getattr(torch_geometric.datasets, source.loader)
-    arguments = [config.root, config.name] if source.names else [config.root]
+    arguments = [config.root, config.name] if config.source in GRAPHS else [config.root]
     with tempfile.TemporaryDirectory(prefix="llcg-") as scratch:
 
         def download(self: Any) -> None:

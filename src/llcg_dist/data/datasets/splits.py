@@ -17,7 +17,7 @@ def check_fractions(config: Fractions) -> None:
     train, val = config.train_fraction, config.val_fraction
     if not 0 < train <= 1:
         raise UserError(f"dataset.train_fraction={train}: must lie in (0, 1]")
-    if not 0 <= val <= 1 - train + 1e-9:  # 1 - 0.93 is a little less than 0.07
+    if not (val >= 0 and train + val <= 1):
         raise UserError(f"dataset.val_fraction={val}: must not be negative, and with dataset.train_fraction at most 1")
 
 

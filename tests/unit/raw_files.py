@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,13 @@ NODES = 10
 EDGES: list[Edge] = [(i, (i + 1) % NODES) for i in range(NODES)] + [(0, 5), (2, 7)]
 SPLIT = {"train": [0, 1, 2, 3, 4], "val": [5, 6], "test": [7, 8]}
 """Node 9 is in no split."""
+
+
+@pytest.fixture
+def own_arithmetic() -> Iterator[None]:
+    """A rank flushes denormals in the whole process; the tests that follow want their numbers as IEEE has them."""
+    yield
+    torch.set_flush_denormal(False)
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ import json
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,16 +18,12 @@ from llcg_dist.dataset_config import SyntheticConfig
 from llcg_dist.errors import UserError
 from llcg_dist.predict import predict, read_run_config
 from llcg_dist.train import main as train
+from tests.unit.raw_files import own_arithmetic
+
+pytestmark = pytest.mark.usefixtures(own_arithmetic.__name__)
 
 COLUMNS = ["first", "second", "third", "fourth"]
 NAMES = np.array(["ant", "bee", "cow"])
-
-
-@pytest.fixture(autouse=True)
-def own_arithmetic() -> Iterator[None]:
-    """A rank flushes denormals in the whole process; the tests that follow want their numbers as IEEE has them."""
-    yield
-    torch.set_flush_denormal(False)
 
 
 @pytest.fixture(scope="module")
@@ -177,7 +172,7 @@ def test_several_labels_a_node(home: Path, tmp_path: Path) -> None:
 
 def test_a_dataset_without_names_has_numbers(tmp_path: Path) -> None:
     """The nodes of a subset keep the numbers that they have in the whole graph. Lost parts are made again."""
-    overrides = ["experiment=tiny", "dataset.subset=50", "cluster.backend=loopback", "algorithm=single"]
+    overrides = ["experiment=tiny", "dataset.subset=50", "partition=random", "algorithm=single"]
     assert train([*overrides, f"run_dir={tmp_path / 'run'}", f"partition.root={tmp_path / 'parts'}"]) == 0
     (store,) = (tmp_path / "parts").glob("synthetic*")
     names = np.load(store / "global" / "node_names.npy")

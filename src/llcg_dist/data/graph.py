@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from llcg_dist.data.rows import ENTRIES_AT_ONCE, Array, first_not_finite, row_ranges, row_slices, select_rows
 from llcg_dist.errors import UserError
@@ -100,7 +101,7 @@ class Graph:
 def _require_structure(
     indptr: Array, indices: Array, require: Callable[[bool, str], None], entries_at_once: int = ENTRIES_AT_ONCE
 ) -> None:
-    """Sorted, unique, both directions, no self-loop; memory is bounded, time is a pass for each range of rows."""
+    """Sorted, unique, without self-loops, in both directions; what is needed besides is one copy of the topology."""
     n = len(indptr) - 1
     require(indptr[0] == 0 and indptr[-1] == len(indices), "indptr does not span indices")
     require(bool((np.diff(indptr) >= 0).all()), "indptr is not ascending")
@@ -109,17 +110,13 @@ def _require_structure(
     require(int(indices.min()) >= 0 and int(indices.max()) < n, f"an edge ends outside the nodes 0..{n - 1}")
     for first, last in row_ranges(indptr, entries_at_once):
         row, column = _entries(indptr, indices, first, last)
-        key = row * n + column
-        require(bool((np.diff(key) > 0).all()), "edges are not sorted and unique")
+        falls = (row[1:] == row[:-1]) & (column[1:] <= column[:-1])
+        require(not bool(falls.any()), "edges are not sorted and unique")
         require(not bool((row == column).any()), "there is a self-loop")
-        back = []
-        for other_first, other_last in row_ranges(indptr, entries_at_once):
-            row, column = _entries(indptr, indices, other_first, other_last)
-            into = (column >= first) & (column < last)
-            back.append(column[into] * n + row[into])
-        key_back = np.concatenate(back)
-        key_back.sort()
-        require(np.array_equal(key_back, key), "an edge stands in one direction only")
+    ones = np.ones(len(indices), np.int8)
+    transposed = csr_array((ones, indices, indptr), shape=(n, n)).tocsc()
+    both = np.array_equal(transposed.indptr, indptr) and np.array_equal(transposed.indices, indices)
+    require(both, "an edge stands in one direction only")
 
 
 def _entries(indptr: Array, indices: Array, first: int, last: int) -> tuple[Array, Array]:
@@ -145,10 +142,12 @@ def undirected_csr(
     counts = np.zeros(num_nodes, np.int64)
     columns = [np.empty(0, index_dtype(num_nodes, 0))]
     for first, last in row_ranges(at_most, entries_at_once):
-        keys = [_keys(src[piece], dst[piece], first, last, num_nodes) for piece in pieces]
-        key = np.concatenate([np.empty(0, np.int64), *keys])
+        key = np.concatenate(
+            [np.empty(0, np.int64)]
+            + [_keys(*ends, first, last, num_nodes) for p in pieces for ends in ((src[p], dst[p]), (dst[p], src[p]))]
+        )
         key.sort()
-        key = key[np.diff(key, prepend=-1) > 0]
+        key = key[np.concatenate([np.ones(min(1, len(key)), bool), key[1:] != key[:-1]])]
         counts[first:last] = np.bincount(key // num_nodes - first, minlength=last - first)
         columns.append((key % num_nodes).astype(columns[0].dtype))
     dtype = index_dtype(num_nodes, int(counts.sum()))
@@ -157,13 +156,13 @@ def undirected_csr(
     return indptr, np.concatenate(columns, dtype=dtype)
 
 
-def _keys(src: Array, dst: Array, first: int, last: int, num_nodes: int) -> Array:
-    """row * num_nodes + column of every direction that starts in the rows first..last-1."""
-    keys = []
-    for row, column in ((src, dst), (dst, src)):
-        keep = (row >= first) & (row < last) & (row != column)
-        keys.append(row[keep].astype(np.int64) * num_nodes + column[keep])
-    return np.concatenate(keys)
+def _keys(row: Array, column: Array, first: int, last: int, num_nodes: int) -> Array:
+    """row * num_nodes + column of every entry of the rows first..last-1 that is no self-loop."""
+    keep = (row >= first) & (row < last) & (row != column)
+    key: Array = row[keep].astype(np.int64)
+    key *= num_nodes
+    key += column[keep]
+    return key
 
 
 def index_dtype(num_nodes: int, num_entries: int) -> type[np.signedinteger[Any]]:

@@ -1,5 +1,6 @@
 """The user's own graph: every format gives the same graph, and every mistake is named with its place."""
 
+import contextlib
 import gzip
 import os
 import pickle
@@ -92,6 +93,20 @@ def test_parquet(tmp_path: Path) -> None:
     for name in TEXTS:
         pd.read_csv(tmp_path / f"{name}.csv").to_parquet(tmp_path / f"{name}.parquet")
     assert as_dict(loaded(tmp_path, ".parquet")) == EXPECTED
+
+
+def test_parquet_as_pandas_users_write_it(tmp_path: Path) -> None:
+    """With ids as the index, an index of no meaning, classes as categories, numbers as whatever they were."""
+    write(tmp_path)
+    tables = {name: pd.read_csv(tmp_path / f"{name}.csv") for name in TEXTS}
+    tables["features"] = tables["features"].astype({"x": np.int8}).set_index("node")
+    tables["edges"] = tables["edges"].sort_values("dst")
+    tables["labels"] = tables["labels"].astype({"label": "category", "node": "category"})
+    for name, table in tables.items():
+        table.to_parquet(tmp_path / f"{name}.parquet")
+    graph = loaded(tmp_path, ".parquet")
+    assert as_dict(graph) == EXPECTED
+    assert graph.names["feature"].tolist() == ["x", "y"]
 
 
 def renamed(text: str, names: dict[str, str]) -> str:
@@ -269,6 +284,7 @@ BAD_TEXT = {
     "more cells than columns": ("edges", "src,dst\n", "src\n", "no column 'dst'"),
     "more cells everywhere": ("features", "node,x,y\n", "node,x\n", "not a readable CSV file (line 2 has more cells"),
     "nothing": ("edges", EDGES, "", "not a readable CSV file"),
+    "an index": ("features", "node,x,y\na,", "node,,y\na,", "column 2 has no name (written with pandas?"),
 }
 
 
@@ -375,6 +391,24 @@ def test_bad_npy_is_named_with_its_row_and_column(kind: str, tmp_path: Path) -> 
         assert message == f"{tmp_path}/labels.csv: {rule}"
     else:
         assert message.startswith(f"{tmp_path}/{name}.npy: {rule}")
+
+
+@given(st.sampled_from(["features.npy", "features.parquet", "labels.csv", "edges.csv.gz"]), st.data())
+def test_any_damage_is_found_or_harmless(file: str, data: st.DataObject) -> None:
+    """Bytes lost or changed anywhere: the files load, or the user is told; nothing else is ever raised."""
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        write(folder, **{name: renamed(TEXTS[name], NUMBERS) for name in TEXTS})
+        np.save(folder / "features.npy", np.ones((6, 2), np.float32))
+        pd.read_csv(folder / "features.csv").to_parquet(folder / "features.parquet")
+        (folder / "edges.csv.gz").write_bytes(gzip.compress((folder / "edges.csv").read_bytes()))
+        content = bytearray((folder / file).read_bytes())
+        position = st.integers(0, len(content) - 1)
+        for place_of_byte in data.draw(st.lists(position, max_size=3)):
+            content[place_of_byte] = data.draw(st.integers(0, 255))
+        (folder / file).write_bytes(content[: data.draw(st.one_of(st.just(len(content)), position))])
+        with contextlib.suppress(UserError):
+            loaded(folder, **{file.split(".")[0]: str(folder / file)})
 
 
 def test_bad_parquet(tmp_path: Path) -> None:

@@ -71,8 +71,10 @@ def read_table(path: Path, required: Sequence[str], text: Sequence[str] = (), on
             if column not in columns:
                 raise UserError(f"{path}: no column {column!r}; it has {', '.join(map(repr, columns)) or 'none'}")
         wanted = list(required) if only_required else columns
-        frame = _read_csv(path, text)[wanted] if is_csv(path) else pd.read_parquet(path, columns=wanted)
-    except (OSError, ValueError, EOFError) as error:  # pandas' and Arrow's own errors are ValueErrors or OSErrors
+        frame = _read_csv(path, text)[wanted] if is_csv(path) else _read_parquet(path, wanted)
+    except UserError:
+        raise
+    except Exception as error:  # on a damaged file the parsers raise almost anything
         kind = "CSV" if is_csv(path) else "Parquet"
         raise UserError(f"{path}: not a readable {kind} file ({one_line(error)})") from None
     return Table(path, frame)
@@ -85,7 +87,10 @@ def _columns(path: Path) -> list[str]:
     else:
         import pyarrow.parquet
 
-        columns = pyarrow.parquet.read_schema(path).names
+        # An index without a name, which pandas writes along, is no column of the user's.
+        columns = [name for name in pyarrow.parquet.read_schema(path).names if not name.startswith("__index_level_")]
+    if "" in columns:
+        raise UserError(f"{path}: column {columns.index('') + 1} has no name (written with pandas? use index=False)")
     twice = [column for i, column in enumerate(columns) if column in columns[:i]]
     if twice:
         raise UserError(f"{path}: two columns are named {twice[0]!r}")
@@ -99,6 +104,14 @@ def _read_csv(path: Path, text: Sequence[str]) -> pd.DataFrame:
     if not isinstance(frame.index, pd.RangeIndex):
         raise ValueError("line 2 has more cells than the header")
     return frame
+
+
+def _read_parquet(path: Path, columns: list[str]) -> pd.DataFrame:
+    import pyarrow.parquet
+
+    frame = pyarrow.parquet.read_table(path, columns=columns).to_pandas(ignore_metadata=True)
+    coded = [column for column in columns if isinstance(frame[column].dtype, pd.CategoricalDtype)]
+    return frame.astype(dict.fromkeys(coded, object))
 
 
 def read_npy(path: Path) -> Array:

@@ -20,34 +20,9 @@ from hydra.core.config_store import ConfigStore
 from hydra.core.global_hydra import GlobalHydra
 from omegaconf import MISSING, OmegaConf
 
+from llcg_dist.dataset_config import DATASETS, DatasetConfig, check_name
+from llcg_dist.dataset_config import SyntheticConfig as SyntheticConfig
 from llcg_dist.errors import UserError
-
-
-@dataclass
-class DatasetConfig:
-    """Where the graph comes from; each source adds its own settings."""
-
-    name: str = MISSING
-    seed: int = 0
-    """Seed of what the dataset draws (a generated graph, a split); apart from `seed`: seeds sweep over one graph."""
-
-
-@dataclass
-class SyntheticConfig(DatasetConfig):
-    """A generated community graph; see data/datasets/synthetic.py."""
-
-    name: str = "synthetic"
-    nodes: int = 10_000
-    classes: int = 16
-    degree: float = 20.0
-    """Mean number of neighbours."""
-    homophily: float = 0.5
-    """Share of a node's edges that stay inside its class."""
-    features: int = 64
-    signal: float = 0.15
-    """Length of a class's mean per feature, against noise of standard deviation 1."""
-    train_fraction: float = 0.5
-    val_fraction: float = 0.25
 
 
 @dataclass
@@ -185,7 +160,7 @@ class Config:
     """Folder of the run's records; default runs/<date>_<time>_<dataset>_<algorithm>."""
 
 
-DATASETS: dict[str, type[DatasetConfig]] = {"synthetic": SyntheticConfig}
+_CHOSEN_BY_GROUP = {"dataset.source", "partition.method", "model.name", "algorithm.name"}
 
 # Settings that say where a job runs, not what it computes: ranks on different hosts may differ in them.
 _PLACES = {"run_dir", "partition.root", "dataset.root", "checkpoint.dir", "evaluate.scratch"}
@@ -237,8 +212,6 @@ def load_config(overrides: Sequence[str]) -> Config:
 
 def validate(config: Config) -> None:
     """Raises UserError for the first setting that cannot work, naming the key and the rule."""
-    if config.dataset.name not in DATASETS:
-        raise UserError(f"dataset={config.dataset.name}: must be one of {', '.join(DATASETS)}")
     for key, choices in _CHOICES.items():
         _require(_value(config, key) in choices, config, key, "must be one of " + ", ".join(choices))
     for key in ("num_rounds", "cluster.num_machines", "cluster.threads", "train.local_batch_size", "checkpoint.keep"):
@@ -258,6 +231,7 @@ def validate(config: Config) -> None:
         _require(_value(config, key) >= 0, config, key, "must not be negative")
     for key in ("train.local_lr", "train.server_lr", "cluster.timeout", "cluster.join_timeout", "algorithm.rho"):
         _require(0 < _value(config, key) < float("inf"), config, key, "must be a positive number")
+    check_name(config.dataset)
     algorithm = config.algorithm
     _require(0 <= config.model.dropout < 1, config, "model.dropout", "must lie in [0, 1)")
     _require(0 < algorithm.K < float("inf"), config, "algorithm.K", "must be a positive number of local steps")
@@ -389,10 +363,11 @@ def _describe(schema: type, prefix: str) -> Iterator[tuple[str, str, Any, str]]:
     texts = _field_texts(schema)
     for f in dataclasses.fields(schema):
         if f.name == "dataset":
-            yield from _describe(SyntheticConfig, "dataset.")
+            of_any_source = [entry for source in DATASETS.values() for entry in _describe(source, "dataset.")]
+            yield from sorted({entry[:2]: entry for entry in reversed(of_any_source)}.values(), key=of_any_source.index)
         elif isinstance(f.type, type) and dataclasses.is_dataclass(f.type):
             yield from _describe(f.type, f"{prefix}{f.name}.")
-        elif f.name not in ("name", "method"):  # chosen through their group: algorithm=llcg, partition=metis
+        elif f"{prefix}{f.name}" not in _CHOSEN_BY_GROUP:
             type_name = f.type.__name__ if isinstance(f.type, type) else str(f.type)
             yield f"{prefix}{f.name}", type_name, f.default, texts.get(f.name, "")
 

@@ -12,6 +12,7 @@ from omegaconf import OmegaConf
 from llcg_dist.algorithms import build_algorithm
 from llcg_dist.config import Config, describe, fingerprint, flat_items, load_config, quoted_override, to_yaml, validate
 from llcg_dist.data.partition import store_path
+from llcg_dist.dataset_config import DATASETS
 from llcg_dist.errors import UserError
 
 CONF = Path(str(importlib.resources.files("llcg_dist.conf")))
@@ -43,8 +44,10 @@ def changed(**values: Any) -> Config:
 def test_every_option_of_every_group_composes(option: str) -> None:
     config = load_config([option])
     group, name = option.split("=")
-    if group in ("algorithm", "model", "dataset"):
+    if group in ("algorithm", "model"):
         assert getattr(config, group).name == name
+    if group == "dataset":
+        assert config.dataset.source == name
     if group == "partition":
         assert config.partition.method == name
     assert store_path(config)
@@ -207,10 +210,11 @@ def test_the_fingerprint_is_of_what_is_computed_not_of_where(key: str) -> None:
 
 
 def test_help_covers_every_key_with_its_type_and_default() -> None:
-    """But for the names that a group's choice sets."""
+    """But for the names that a group's choice sets; and the keys of every other source of graphs besides."""
     described = {key: (type_name, default, text) for key, type_name, default, text in describe()}
-    chosen_by_group = {"dataset.name", "model.name", "algorithm.name", "partition.method"}
-    assert set(described) == set(flat_items(DEFAULT)) - chosen_by_group
+    chosen_by_group = {"dataset.source", "model.name", "algorithm.name", "partition.method"}
+    of_sources = {f"dataset.{field.name}" for source in DATASETS.values() for field in dataclasses.fields(source)}
+    assert set(described) == (set(flat_items(DEFAULT)) | of_sources) - chosen_by_group
     assert described["algorithm.K"][:2] == ("float", 8.0)
     assert described["algorithm.max_local_steps"][:2] == ("int | None", None)
     assert "correction" in described["algorithm.S"][2].lower()

@@ -17,6 +17,7 @@ _USAGE = """usage: llcg COMMAND [key=value ...]
   llcg partition   cut the graph into parts and write them to partition.root
   llcg train       train: validates, cuts the graph if needed, starts 1+P processes
   llcg report      compare run directories: llcg report PATH...
+  llcg predict     write class and probability per node: llcg predict run_dir=RUN
 
 Settings are Hydra overrides: groups (algorithm=psgd_pa, model=gcn, partition=random) and keys (algorithm.K=16).
 `llcg train --help` lists them all."""
@@ -27,7 +28,12 @@ def main() -> None:
 
 
 def run(arguments: Sequence[str]) -> int:
-    commands: dict[str, Callable[[list[str]], int]] = {"partition": _partition, "train": _train, "report": _report}
+    commands: dict[str, Callable[[list[str]], int]] = {
+        "partition": _partition,
+        "train": _train,
+        "report": _report,
+        "predict": _predict,
+    }
     if not arguments or arguments[0] in ("-h", "--help", "help"):
         say(_USAGE)
         return 0 if arguments else 2
@@ -111,6 +117,13 @@ def _report(paths: list[str]) -> int:
     return 0
 
 
+def _predict(arguments: list[str]) -> int:
+    from llcg_dist.predict import predict
+
+    say(f"predictions in {predict(arguments, say)}")
+    return 0
+
+
 def _print_parts(manifest: dict[str, Any]) -> None:
     from llcg_dist.data.partition import label_skew
 
@@ -132,6 +145,11 @@ def _print_parts(manifest: dict[str, Any]) -> None:
 
 
 def _help(command: str) -> None:
+    if command == "predict":
+        from llcg_dist.predict import USAGE
+
+        say(USAGE)
+        return
     say(_USAGE)
     if command == "report":
         return
@@ -147,7 +165,11 @@ def _groups() -> list[str]:
 
     conf = Path(str(importlib.resources.files("llcg_dist.conf")))
     folders = sorted(path for path in conf.iterdir() if path.is_dir() and list(path.glob("*.yaml")))
-    return [f"{folder.name}={'|'.join(sorted(file.stem for file in folder.glob('*.yaml')))}" for folder in folders]
+    return [f"{folder.name}={'|'.join(_choices(folder))}" for folder in folders]
+
+
+def _choices(group: Path) -> list[str]:
+    return sorted(str(file.relative_to(group).with_suffix("")) for file in group.rglob("*.yaml"))
 
 
 if __name__ == "__main__":

@@ -1,20 +1,21 @@
 """One graph type for the whole graph, a part of it, and everything between; plain arrays, memory-mapped or not."""
 
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+from scipy.sparse import csr_array
 
+from llcg_dist.data.rows import ENTRIES_AT_ONCE, Array, first_not_finite, row_ranges, row_slices, select_rows
 from llcg_dist.errors import UserError
-
-Array = npt.NDArray[Any]
 
 UNUSED, TRAIN, VAL, TEST = 0, 1, 2, 3
 """Values of `Graph.split`."""
 
 TASKS = ("multiclass", "multilabel")
 METRICS = ("accuracy", "f1_micro", "roc_auc")
+NAMED = ("node", "class", "feature")
 
 
 @dataclass(frozen=True)
@@ -23,9 +24,10 @@ class Graph:
 
     indptr    [N+1]   row i's neighbours are indices[indptr[i]:indptr[i+1]], in ascending order
     indices   [2M]    every edge in both directions; int32 where sizes allow, the same type as indptr
-    features  [N, F]  float32
-    labels    [N] int64 (multiclass) or [N, C] float32 of 0 and 1 (multilabel)
+    features  [N, F]  float32, or float16 to be widened a batch at a time
+    labels    [N] int64 (multiclass; -1 where unknown and split is UNUSED) or [N, C] float32 of 0 and 1 (multilabel)
     split     [N]     int8: UNUSED, TRAIN, VAL or TEST
+    names             what the user calls each node [N], class [C] and feature [F], where not by number; see NAMED
     """
 
     indptr: Array
@@ -36,6 +38,7 @@ class Graph:
     num_classes: int
     task: str = "multiclass"
     metric: str = "accuracy"
+    names: Mapping[str, Array] = field(default_factory=dict)
 
     @property
     def num_nodes(self) -> int:
@@ -77,8 +80,9 @@ class Graph:
         for what, rows in (("features", self.features), ("labels", self.labels), ("split", self.split)):
             require(len(rows) == n, f"{what} has {len(rows)} rows for {n} nodes")
         _require_structure(self.indptr, self.indices, require)
-        finite = np.isfinite(self.features).all(axis=1)
-        require(bool(finite.all()), f"features of node {int(np.argmin(finite))} are not finite")
+        require(self.features.dtype in (np.float32, np.float16), f"features are {self.features.dtype}, not float32")
+        bad_value = first_not_finite(self.features)
+        require(bad_value is None, "features of node {} are not finite (column {})".format(*(bad_value or (0, 0))))
         if self.task == "multiclass":
             require(self.labels.ndim == 1, "multiclass labels must have one axis")
             bad = (self.labels < 0) | (self.labels >= self.num_classes)
@@ -87,41 +91,78 @@ class Graph:
             require(len(wrong) == 0, f"label of node {wrong[:1]} is outside 0..{self.num_classes - 1}")
         else:
             require(self.labels.shape == (n, self.num_classes), f"labels must have shape [{n}, {self.num_classes}]")
-            require(bool(np.isin(self.labels, (0, 1)).all()), "multi-label targets must be 0 or 1")
+            zero_one = all(np.isin(self.labels[rows], (0, 1)).all() for rows in row_slices(self.labels))
+            require(zero_one, "multi-label targets must be 0 or 1")
         require(bool(np.isin(self.split, (UNUSED, TRAIN, VAL, TEST)).all()), "split holds a value outside 0..3")
         require(bool((self.split == TRAIN).any()), "there is no training node")
         return self
 
 
-def _require_structure(indptr: Array, indices: Array, require: Any) -> None:
+def _require_structure(
+    indptr: Array, indices: Array, require: Callable[[bool, str], None], entries_at_once: int = ENTRIES_AT_ONCE
+) -> None:
+    """Sorted, unique, without self-loops, in both directions; what is needed besides is one copy of the topology."""
     n = len(indptr) - 1
     require(indptr[0] == 0 and indptr[-1] == len(indices), "indptr does not span indices")
-    counts = np.diff(indptr)
-    require(bool((counts >= 0).all()), "indptr is not ascending")
+    require(bool((np.diff(indptr) >= 0).all()), "indptr is not ascending")
     if len(indices) == 0:
         return
     require(int(indices.min()) >= 0 and int(indices.max()) < n, f"an edge ends outside the nodes 0..{n - 1}")
-    row = np.repeat(np.arange(n, dtype=np.int64), counts)
-    key = row * n + indices
-    require(bool((np.diff(key) > 0).all()), "edges are not sorted and unique")
-    require(not bool((row == indices).any()), "there is a self-loop")
-    key_back = indices.astype(np.int64) * n + row
-    key_back.sort()
-    require(bool((key_back == key).all()), "an edge stands in one direction only")
+    for first, last in row_ranges(indptr, entries_at_once):
+        row, column = _entries(indptr, indices, first, last)
+        falls = (row[1:] == row[:-1]) & (column[1:] <= column[:-1])
+        require(not bool(falls.any()), "edges are not sorted and unique")
+        require(not bool((row == column).any()), "there is a self-loop")
+    ones = np.ones(len(indices), np.int8)
+    transposed = csr_array((ones, indices, indptr), shape=(n, n)).tocsc()
+    both = np.array_equal(transposed.indptr, indptr) and np.array_equal(transposed.indices, indices)
+    require(both, "an edge stands in one direction only")
 
 
-def undirected_csr(src: Array, dst: Array, num_nodes: int) -> tuple[Array, Array]:
-    """Both directions of every edge, once each, without self-loops, as (indptr, indices)."""
-    keep = src != dst
-    src, dst = src[keep].astype(np.int64), dst[keep].astype(np.int64)
-    key = np.concatenate([src * num_nodes + dst, dst * num_nodes + src])
-    key.sort()
-    if len(key):
-        key = key[np.concatenate([[True], np.diff(key) > 0])]
-    dtype = index_dtype(num_nodes, len(key))
+def _entries(indptr: Array, indices: Array, first: int, last: int) -> tuple[Array, Array]:
+    """(row, column) of every entry of the rows first..last-1, as int64."""
+    ends = indptr[first : last + 1]
+    row = np.repeat(np.arange(first, last, dtype=np.int64), np.diff(ends))
+    return row, indices[ends[0] : ends[-1]].astype(np.int64)
+
+
+def undirected_csr(
+    src: Array, dst: Array, num_nodes: int, entries_at_once: int = ENTRIES_AT_ONCE
+) -> tuple[Array, Array]:
+    """Both directions of every edge, once each, without self-loops, as (indptr, indices).
+
+    Rows are sorted a range at a time, so that what is needed besides the result does not grow with the edges.
+    """
+    at_most = np.zeros(num_nodes + 1, np.int64)
+    pieces = [slice(start, start + entries_at_once) for start in range(0, len(src), entries_at_once)]
+    for piece in pieces:
+        for ends in (src[piece], dst[piece]):
+            at_most[1:] += np.bincount(ends, minlength=num_nodes)
+    np.cumsum(at_most, out=at_most)
+    counts = np.zeros(num_nodes, np.int64)
+    columns = [np.empty(0, index_dtype(num_nodes, 0))]
+    for first, last in row_ranges(at_most, entries_at_once):
+        key = np.concatenate(
+            [np.empty(0, np.int64)]
+            + [_keys(*ends, first, last, num_nodes) for p in pieces for ends in ((src[p], dst[p]), (dst[p], src[p]))]
+        )
+        key.sort()
+        key = key[np.concatenate([np.ones(min(1, len(key)), bool), key[1:] != key[:-1]])]
+        counts[first:last] = np.bincount(key // num_nodes - first, minlength=last - first)
+        columns.append((key % num_nodes).astype(columns[0].dtype))
+    dtype = index_dtype(num_nodes, int(counts.sum()))
     indptr = np.zeros(num_nodes + 1, dtype)
-    np.cumsum(np.bincount(key // num_nodes, minlength=num_nodes), out=indptr[1:])
-    return indptr, (key % num_nodes).astype(dtype)
+    np.cumsum(counts, out=indptr[1:])
+    return indptr, np.concatenate(columns, dtype=dtype)
+
+
+def _keys(row: Array, column: Array, first: int, last: int, num_nodes: int) -> Array:
+    """row * num_nodes + column of every entry of the rows first..last-1 that is no self-loop."""
+    keep = (row >= first) & (row < last) & (row != column)
+    key: Array = row[keep].astype(np.int64)
+    key *= num_nodes
+    key += column[keep]
+    return key
 
 
 def index_dtype(num_nodes: int, num_entries: int) -> type[np.signedinteger[Any]]:
@@ -129,8 +170,11 @@ def index_dtype(num_nodes: int, num_entries: int) -> type[np.signedinteger[Any]]
     return np.int32 if max(num_nodes, num_entries) < 2**31 else np.int64
 
 
-def induced_subgraph(graph: Graph, nodes: Array) -> Graph:
-    """The part of the graph on `nodes` (ascending); edges to other nodes are dropped, order is kept."""
+def induced_subgraph(graph: Graph, nodes: Array, lazy: bool = False) -> Graph:
+    """The part of the graph on `nodes` (ascending); edges to other nodes are dropped, order is kept, names are not.
+
+    With `lazy`, features on disk stay there until they are sliced: enough to write them, not to train on them.
+    """
     new_id = np.full(graph.num_nodes, -1, graph.indices.dtype)
     new_id[nodes] = np.arange(len(nodes), dtype=new_id.dtype)
     positions, row_ends = _row_positions(graph.indptr, nodes)
@@ -140,7 +184,7 @@ def induced_subgraph(graph: Graph, nodes: Array) -> Graph:
     return Graph(
         indptr=np.concatenate([[0], kept_before[row_ends]]).astype(graph.indptr.dtype),
         indices=neighbours[inside],
-        features=graph.features[nodes],
+        features=select_rows(graph.features, nodes) if lazy else graph.features[nodes],
         labels=graph.labels[nodes],
         split=graph.split[nodes],
         num_classes=graph.num_classes,
@@ -157,16 +201,24 @@ def reordered_topology(graph: Graph, order: Array) -> tuple[Array, Array]:
     return np.concatenate([[0], row_ends]), new_id[graph.indices[positions]]
 
 
+def neighbours(graph: Graph, nodes: Array) -> Array:
+    """All neighbours of these nodes, one after the other."""
+    return graph.indices[_row_positions(graph.indptr, nodes)[0]]
+
+
 def _row_positions(indptr: Array, rows: Array) -> tuple[Array, Array]:
     """Where the entries of these rows stand in `indices`, row after row, and the end of each row among them."""
     starts = indptr[rows].astype(np.int64)
     counts = indptr[rows + 1].astype(np.int64) - starts
     row_ends = np.cumsum(counts)
-    return np.arange(row_ends[-1]) + np.repeat(starts - (row_ends - counts), counts), row_ends
+    return np.arange(counts.sum()) + np.repeat(starts - (row_ends - counts), counts), row_ends
 
 
 def cut_edge_counts(graph: Graph, assignment: Array, num_parts: int) -> Array:
     """[P]: how many edges leave each part; their sum is twice the number of cut edges."""
-    row_part = np.repeat(assignment, np.diff(graph.indptr))
-    leaving = row_part != assignment[graph.indices]
-    return np.bincount(row_part[leaving], minlength=num_parts)
+    counts = np.zeros(num_parts, np.int64)
+    for first, last in row_ranges(graph.indptr, ENTRIES_AT_ONCE):
+        row, column = _entries(graph.indptr, graph.indices, first, last)
+        row_part = assignment[row]
+        counts += np.bincount(row_part[row_part != assignment[column]], minlength=num_parts)
+    return counts

@@ -15,18 +15,23 @@ from typing import Any
 import numpy as np
 
 from llcg_dist import __version__
-from llcg_dist.config import DATASETS, Config, DatasetConfig, PartitionConfig, fingerprint, flat_items
-from llcg_dist.data.datasets import load_dataset
+from llcg_dist.config import Config, DatasetConfig, PartitionConfig, fingerprint, flat_items
+from llcg_dist.data.datasets import content_hashes, load_dataset
 from llcg_dist.data.graph import TRAIN, Array, Graph, cut_edge_counts, induced_subgraph, reordered_topology
 from llcg_dist.data.store import SCHEMA_VERSION, make_folder, read_manifest, staged_folder, write_json, write_shard
 from llcg_dist.errors import UserError
 
 
 def store_path(config: Config) -> Path:
-    """<partition.root>/<dataset>-<partitioner>-<P>-<seed>; other settings of a data set give it a name of its own."""
+    """<partition.root>/<dataset>-<partitioner>-<P>-<seed>, from the settings alone: machines need no other file.
+
+    <dataset> is the source and, where it has several graphs, the name (planetoid_Cora); settings that are not the
+    defaults add a hash of them. Where the graph's own files lie (dataset.root) makes no difference.
+    """
     dataset = config.dataset
-    label = dataset.name
-    if flat_items(dataset) != flat_items(DATASETS[dataset.name]()):
+    label = dataset.name if dataset.name == dataset.source else f"{dataset.source}_{dataset.name}"
+    defaults = type(dataset)(source=dataset.source, name=dataset.name)
+    if _dataset_identity(dataset) != _dataset_identity(defaults):
         label += f"_{fingerprint(dataset, ignore={'root'})[:8]}"
     partition = config.partition
     return Path(partition.root) / f"{label}-{partition.method}-{config.cluster.num_machines}-{partition.seed}"
@@ -44,12 +49,18 @@ def ensure_store(config: Config, say: Callable[[str], None] = lambda line: None)
     manifest = read_manifest(path)
     if manifest["dataset"] != _dataset_identity(config.dataset):
         raise UserError(f"{path}: built from other dataset settings; remove it or set partition.root to another folder")
+    for setting, digest in content_hashes(config.dataset).items():
+        if manifest.get("content", {}).get(setting) != digest:
+            file = f"dataset.{setting}={getattr(config.dataset, setting)}"
+            advice = "remove that folder, or give the new graph a dataset.name of its own"
+            raise UserError(f"{file}: has changed since {path} was built from it; {advice}")
     return path, manifest
 
 
 def build_store(config: Config, path: Path, say: Callable[[str], None]) -> None:
     P = config.cluster.num_machines
     say(f"loading dataset {config.dataset.name}")
+    content = content_hashes(config.dataset)
     graph = load_dataset(config.dataset)
     if graph.num_nodes < P:
         raise UserError(f"cluster.num_machines={P}: more machines than the graph's {graph.num_nodes} nodes")
@@ -58,21 +69,21 @@ def build_store(config: Config, path: Path, say: Callable[[str], None]) -> None:
     members = [np.flatnonzero(assignment == p) for p in range(P)]
     _require_trainable(graph, members, config)
     cut = cut_edge_counts(graph, assignment, P)
-    store_id = (
-        fingerprint(config.dataset, ignore={"root"}) + fingerprint(config.partition, ignore={"root"}) + f"{P:04d}"
-    )
+    settings = (fingerprint(part, ignore={"root"}) for part in (config.dataset, config.partition))
+    store_id = "".join([*settings, f"{P:04d}", *(digest[:8] for digest in content.values())])
     say(f"writing {path}")
     with staged_folder(path) as stage:
         shards = {"global": write_shard(stage / "global", graph, store_id, assignment=assignment)}
         parts = []
         for p, nodes in enumerate(members):
-            part = induced_subgraph(graph, nodes)
+            part = induced_subgraph(graph, nodes, lazy=True)
             shards[f"part{p}"] = write_shard(stage / f"part{p}", part, store_id, nodes=nodes)
             parts.append(_describe_part(part, int(cut[p]), shards[f"part{p}"]))
         manifest = {
             "schema_version": SCHEMA_VERSION,
             "store_id": store_id,
             "dataset": _dataset_identity(config.dataset),
+            "content": content,
             "partitioner": config.partition.method,
             "seed": config.partition.seed,
             "num_parts": P,

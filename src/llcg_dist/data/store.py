@@ -8,6 +8,7 @@ A partition store, written by `partition.py` and read a folder at a time:
             graph.json     sizes, types and sha256 of the arrays beside it, task, metric, classes
             indptr.npy  indices.npy  features.npy  labels.npy  split.npy
             assignment.npy the part of every node
+            node_names.npy  class_names.npy  feature_names.npy    the user's own, where the data has them
         part0/ … part<P-1>/
             graph.json  indptr.npy … split.npy     what one machine holds, and all it ever opens
             nodes.npy      the global ids of its nodes
@@ -29,7 +30,8 @@ from typing import Any
 
 import numpy as np
 
-from llcg_dist.data.graph import METRICS, TASKS, Array, Graph
+from llcg_dist.data.graph import METRICS, NAMED, TASKS, Array, Graph
+from llcg_dist.data.rows import row_slices
 from llcg_dist.errors import UserError
 
 SCHEMA_VERSION = 1
@@ -64,10 +66,11 @@ class Shard:
 def write_shard(folder: Path, graph: Graph, store_id: str, **extra: Array) -> dict[str, Any]:
     """Writes a graph and extra arrays; returns the description that also goes into the manifest."""
     folder.mkdir(parents=True)
-    arrays = {name: getattr(graph, name) for name in _ARRAYS} | extra
+    names = {f"{what}_names": names for what, names in graph.names.items()}
+    arrays = {name: getattr(graph, name) for name in _ARRAYS} | names | extra
     described = {}
     for name, array in arrays.items():
-        np.save(folder / f"{name}.npy", array, allow_pickle=False)
+        _save(folder / f"{name}.npy", array)
         described[name] = {
             "dtype": str(array.dtype),
             "shape": list(array.shape),
@@ -104,7 +107,8 @@ def read_shard(folder: Path, verify: str = "sizes") -> Shard:
         raise UserError(f"{path}: {wrong}; {_REBUILD}")
     arrays = {name: _open_array(folder / f"{name}.npy", *entry, verify) for name, entry in described.items()}
     fields |= {name: arrays.pop(name) for name in _ARRAYS}
-    graph = Graph(**fields)
+    names = {what: arrays.pop(f"{what}_names") for what in NAMED if f"{what}_names" in arrays}
+    graph = Graph(**fields, names=names)
     _check_graph(path, graph)
     return Shard(graph, arrays, meta)
 
@@ -225,6 +229,15 @@ def _check_version(path: Path, meta: dict[str, Any]) -> None:
     if found != SCHEMA_VERSION:
         rule = f"schema version {found}, this program reads {SCHEMA_VERSION}; {_REBUILD}"
         raise UserError(f"{path}: {rule}")
+
+
+def _save(path: Path, array: Array) -> None:
+    """What np.save writes, a block of rows at a time: features may be larger than memory, or rows still to be read."""
+    header = {"descr": np.lib.format.dtype_to_descr(array.dtype), "fortran_order": False, "shape": array.shape}
+    with path.open("wb") as file:
+        np.lib.format.write_array_header_1_0(file, header)
+        for rows in row_slices(array):
+            np.ascontiguousarray(array[rows]).tofile(file)
 
 
 def _open_array(path: Path, dtype: str, shape: list[int], sha256: str, verify: str) -> Array:

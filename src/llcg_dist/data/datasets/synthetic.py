@@ -6,8 +6,9 @@ Features alone say little about a node's class (`signal` is small against the no
 
 import numpy as np
 
-from llcg_dist.config import SyntheticConfig
-from llcg_dist.data.graph import TEST, TRAIN, VAL, Array, Graph, undirected_csr
+from llcg_dist.data.datasets.splits import check_fractions, split_by_fractions
+from llcg_dist.data.graph import Array, Graph, undirected_csr
+from llcg_dist.dataset_config import SyntheticConfig
 from llcg_dist.errors import UserError
 
 
@@ -21,12 +22,7 @@ def generate(config: SyntheticConfig) -> Graph:
     means = rng.standard_normal((config.classes, config.features), dtype=np.float32) * np.float32(config.signal)
     features = rng.standard_normal((config.nodes, config.features), dtype=np.float32)
     features += means[labels]
-    split = np.full(config.nodes, TEST, np.int8)
-    order = rng.permutation(config.nodes)
-    train = round(config.train_fraction * config.nodes)
-    val = round(config.val_fraction * config.nodes)
-    split[order[:train]] = TRAIN
-    split[order[train : train + val]] = VAL
+    split = split_by_fractions(np.arange(config.nodes), config.nodes, config, rng)
     return Graph(indptr, indices, features, labels, split, config.classes)
 
 
@@ -51,12 +47,8 @@ def _check(config: SyntheticConfig) -> None:
         "degree": (0 <= config.degree < config.nodes, "must not be negative and must be below dataset.nodes"),
         "homophily": (0 <= config.homophily <= 1, "must lie in [0, 1]"),
         "features": (config.features >= 1, "must be at least 1"),
-        "train_fraction": (0 < config.train_fraction <= 1, "must lie in (0, 1]"),
-        "val_fraction": (
-            config.val_fraction >= 0 and config.train_fraction + config.val_fraction <= 1,
-            "must not be negative, and with dataset.train_fraction at most 1",
-        ),
     }
+    check_fractions(config)
     for key, (holds, rule) in rules.items():
         if not holds:
             raise UserError(f"dataset.{key}={getattr(config, key)}: {rule}")

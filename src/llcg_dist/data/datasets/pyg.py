@@ -1,0 +1,109 @@
+"""Graphs that PyTorch Geometric's own classes read: raw files in dataset.root, as those classes lay them out."""
+
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from llcg_dist.data.datasets.published import Statistics, check_statistics, is_writable, reading, require_files
+from llcg_dist.data.datasets.splits import check_fractions, split_by_fractions, split_of
+from llcg_dist.data.graph import Array, Graph, undirected_csr
+from llcg_dist.dataset_config import GRAPHS, FractionsConfig, HeterophilousConfig, PlanetoidConfig, PublishedConfig
+from llcg_dist.errors import UserError
+
+
+@dataclass(frozen=True)
+class Source:
+    """A class of torch_geometric.datasets."""
+
+    loader: str
+    metric: str = "accuracy"
+    counts_both_directions: bool = False
+
+
+SOURCES = {
+    "flickr": Source("Flickr", metric="f1_micro", counts_both_directions=True),
+    "reddit": Source("Reddit2", metric="f1_micro"),
+    "yelp": Source("Yelp", metric="f1_micro", counts_both_directions=True),
+    "planetoid": Source("Planetoid"),
+    "amazon": Source("Amazon"),
+    "coauthor": Source("Coauthor"),
+    "heterophilous": Source("HeterophilousGraphDataset"),
+}
+
+_BINARY = ("Minesweeper", "Tolokers", "Questions")
+"""Two classes of very different size, for which their authors report ROC-AUC."""
+
+
+def load(config: PublishedConfig) -> Graph:
+    source = SOURCES[config.source]
+    _check_split(config)
+    data = _read(config, source)
+    labels = data.y.numpy()
+    multilabel = labels.ndim == 2
+    num_nodes, edges = len(data.x), data.edge_index.numpy()
+    num_classes = labels.shape[1] if multilabel else int(labels.max()) + 1
+    counted = edges.shape[1] if source.counts_both_directions else edges.shape[1] // 2
+    check_statistics(config.name, Statistics(num_nodes, counted, data.x.shape[1], num_classes))
+    indptr, indices = undirected_csr(edges[0], edges[1], num_nodes)
+    return Graph(
+        indptr,
+        indices,
+        features=data.x.numpy().astype(np.float32, copy=False),
+        labels=labels.astype(np.float32 if multilabel else np.int64),
+        split=_split(config, data, num_nodes),
+        num_classes=num_classes,
+        task="multilabel" if multilabel else "multiclass",
+        metric="roc_auc" if config.name in _BINARY else source.metric,
+    )
+
+
+def _check_split(config: PublishedConfig) -> None:
+    if isinstance(config, FractionsConfig):
+        check_fractions(config)
+    if isinstance(config, PlanetoidConfig) and config.split not in ("public", "full", "random"):
+        raise UserError(f"dataset.split={config.split}: must be public, full or random with dataset=planetoid")
+    if isinstance(config, HeterophilousConfig) and not 0 <= config.split <= 9:
+        raise UserError(f"dataset.split={config.split}: must be one of the ten splits, 0 to 9")
+
+
+def _split(config: PublishedConfig, data: Any, num_nodes: int) -> Array:
+    drawn = config.split == "random" if isinstance(config, PlanetoidConfig) else isinstance(config, FractionsConfig)
+    if drawn and isinstance(config, FractionsConfig):
+        rng = np.random.default_rng(np.random.SeedSequence(config.seed))
+        return split_by_fractions(np.arange(num_nodes), num_nodes, config, rng)
+    masks = [mask.numpy() for mask in (data.train_mask, data.val_mask, data.test_mask)]
+    if isinstance(config, HeterophilousConfig):
+        masks = [mask[:, config.split] for mask in masks]
+    train, val, test = masks
+    if isinstance(config, PlanetoidConfig) and config.split == "full":
+        train = ~(val | test)
+    return split_of(num_nodes, train, val, test)
+
+
+def _read(config: PublishedConfig, source: Source) -> Any:
+    """The class's one Data. It writes processed/ beside raw/, or to a temporary place where that is read-only."""
+    import torch_geometric.datasets
+
+    loader: Any = getattr(torch_geometric.datasets, source.loader)
+    arguments = [config.root, config.name] if config.source in GRAPHS else [config.root]
+    with tempfile.TemporaryDirectory(prefix="llcg-") as scratch:
+
+        def download(self: Any) -> None:
+            raw = [Path(path) for path in self.raw_paths]
+            call = f"{source.loader}({', '.join(map(repr, arguments))})"
+            fetch = f'python -c "from torch_geometric.datasets import {source.loader}; {call}"'
+            require_files(config.source, raw, f"put them there (where there is a network: {fetch})")
+
+        def processed_dir(self: Any) -> str:
+            beside = Path(loader.processed_dir.fget(self))
+            usable = (beside / "data.pt").exists() or is_writable(Path(self.raw_dir).parent)
+            return str(beside) if usable else scratch
+
+        # The class itself, but for where it would go to the network and where it writes.
+        changed = {"_download": download, "processed_dir": property(processed_dir)}
+        offline = type(source.loader, (loader,), changed)
+        with reading(f"dataset.root={config.root}", source.loader):
+            return offline(*arguments)[0]

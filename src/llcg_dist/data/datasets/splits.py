@@ -1,0 +1,37 @@
+"""Training, validation and test nodes."""
+
+from typing import Protocol
+
+import numpy as np
+
+from llcg_dist.data.graph import TEST, TRAIN, UNUSED, VAL, Array
+from llcg_dist.errors import UserError
+
+
+class Fractions(Protocol):
+    train_fraction: float
+    val_fraction: float
+
+
+def check_fractions(config: Fractions) -> None:
+    train, val = config.train_fraction, config.val_fraction
+    if not 0 < train <= 1:
+        raise UserError(f"dataset.train_fraction={train}: must lie in (0, 1]")
+    if not (val >= 0 and train + val <= 1):
+        raise UserError(f"dataset.val_fraction={val}: must not be negative, and with dataset.train_fraction at most 1")
+
+
+def split_by_fractions(nodes: Array, num_nodes: int, config: Fractions, rng: np.random.Generator) -> Array:
+    """[N] int8: of `nodes`, a random share trains, a share validates, the rest tests; other nodes are unused."""
+    check_fractions(config)
+    order = rng.permutation(nodes)
+    train, val = round(config.train_fraction * len(nodes)), round(config.val_fraction * len(nodes))
+    return split_of(num_nodes, order[:train], order[train : train + val], order[train + val :])
+
+
+def split_of(num_nodes: int, train: Array, val: Array, test: Array) -> Array:
+    """[N] int8 from three lists of nodes, or three masks."""
+    split = np.full(num_nodes, UNUSED, np.int8)
+    for nodes, value in ((train, TRAIN), (val, VAL), (test, TEST)):
+        split[nodes] = value
+    return split

@@ -1,0 +1,149 @@
+"""A user's files: CSV, Parquet and .npy, read so that whatever is wrong is told with its file, row and column."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from llcg_dist.data.graph import Array
+from llcg_dist.errors import UserError
+
+
+@dataclass(frozen=True)
+class Table:
+    """A CSV or Parquet file in memory. Empty cells are missing; the words NA, nan and null are text like any other."""
+
+    path: Path
+    frame: pd.DataFrame
+
+    @property
+    def columns(self) -> list[str]:
+        return list(self.frame.columns)
+
+    def __len__(self) -> int:
+        return len(self.frame)
+
+    def place(self, row: int) -> str:
+        """Where a person finds the row: the line in an editor (the header is line 1), or the row's number from 0."""
+        return f"{self.path}: line {row + 2}" if is_csv(self.path) else f"{self.path}: row {row}"
+
+    def require_no_empty(self, column: str) -> None:
+        empty = np.flatnonzero(self.frame[column].isna())
+        if len(empty):
+            raise UserError(f"{self.place(empty[0])}: column {column!r} is empty")
+
+    def numbers(self, column: str) -> Array:
+        """The column as float32; raises for the first cell that is not a finite number of that size."""
+        cells = self.frame[column]
+        values = pd.to_numeric(cells, errors="coerce").to_numpy(np.float64, na_value=np.nan)
+        with np.errstate(over="ignore"):
+            values = values.astype(np.float32)
+        bad = np.flatnonzero(~np.isfinite(values))
+        if len(bad):
+            shown = "empty" if cells.isna().iloc[bad[0]] else repr(_plain(cells.iloc[bad[0]]))
+            raise UserError(f"{self.place(bad[0])}: column {column!r} is {shown}; it must be a finite number")
+        return values
+
+
+def one_line(error: Exception) -> str:
+    return " ".join(str(error).split())
+
+
+def is_csv(path: Path) -> bool:
+    return path.name.endswith((".csv", ".csv.gz"))
+
+
+def is_npy(path: Path) -> bool:
+    return path.suffix == ".npy"
+
+
+def read_table(path: Path, required: Sequence[str], text: Sequence[str] = (), only_required: bool = False) -> Table:
+    """Reads .csv, .csv.gz or .parquet. Columns named in `text` are taken as they are written, e.g. 007."""
+    _require_file(path)
+    if not is_csv(path) and path.suffix != ".parquet":
+        raise UserError(f"{path}: unknown kind of file; must end in .csv, .csv.gz or .parquet")
+    try:
+        columns = _columns(path)
+        for column in required:
+            if column not in columns:
+                raise UserError(f"{path}: no column {column!r}; it has {', '.join(map(repr, columns)) or 'none'}")
+        wanted = list(required) if only_required else columns
+        frame = _read_csv(path, text)[wanted] if is_csv(path) else _read_parquet(path, wanted)
+    except UserError:
+        raise
+    except Exception as error:  # on a damaged file the parsers raise almost anything
+        kind = "CSV" if is_csv(path) else "Parquet"
+        raise UserError(f"{path}: not a readable {kind} file ({one_line(error)})") from None
+    return Table(path, frame)
+
+
+def _columns(path: Path) -> list[str]:
+    if is_csv(path):
+        # As a row like any other: as a header, pandas would rename the second of two columns with the same name.
+        columns = pd.read_csv(path, header=None, nrows=1, dtype=str, keep_default_na=False).iloc[0].tolist()
+    else:
+        import pyarrow.parquet
+
+        # An index without a name, which pandas writes along, is no column of the user's.
+        columns = [name for name in pyarrow.parquet.read_schema(path).names if not name.startswith("__index_level_")]
+    if "" in columns:
+        raise UserError(f"{path}: column {columns.index('') + 1} has no name (written with pandas? use index=False)")
+    twice = [column for i, column in enumerate(columns) if column in columns[:i]]
+    if twice:
+        raise UserError(f"{path}: two columns are named {twice[0]!r}")
+    return columns
+
+
+def _read_csv(path: Path, text: Sequence[str]) -> pd.DataFrame:
+    """All columns: told to leave some out, pandas would not notice a line with too many cells."""
+    types = dict.fromkeys(text, str)
+    frame = pd.read_csv(path, dtype=types, keep_default_na=False, na_values=[""], low_memory=False)
+    if not isinstance(frame.index, pd.RangeIndex):
+        raise ValueError("line 2 has more cells than the header")
+    return frame
+
+
+def _read_parquet(path: Path, columns: list[str]) -> pd.DataFrame:
+    import pyarrow.parquet
+
+    frame = pyarrow.parquet.read_table(path, columns=columns).to_pandas(ignore_metadata=True)
+    coded = [column for column in columns if isinstance(frame[column].dtype, pd.CategoricalDtype)]
+    return frame.astype(dict.fromkeys(coded, object))
+
+
+def read_npy(path: Path) -> Array:
+    """A memory-mapped array of numbers."""
+    _require_file(path)
+    try:
+        array: Any = np.load(path, mmap_mode="r", allow_pickle=False)
+    except Exception as error:  # NumPy's header parser raises almost anything on a damaged file
+        reason = one_line(error)
+        if "pickle" in reason or "Python objects" in reason:
+            reason = "it holds pickled Python objects, which are never loaded; save an array of numbers"
+        elif isinstance(error, EOFError) or "mmap length" in reason or "No data left" in reason:
+            reason = "it is truncated"
+        raise UserError(f"{path}: not a readable .npy file: {reason}") from None
+    if not isinstance(array, np.ndarray) or array.dtype.kind not in "fiub":
+        found = getattr(array, "dtype", "an .npz archive")
+        raise UserError(f"{path}: must hold an array of numbers, not {found}")
+    return array
+
+
+def whole_numbers(cells: pd.Series) -> Array | None:
+    """The cells as int64 where every one of them is a whole number, else None."""
+    values = pd.to_numeric(cells, errors="coerce").to_numpy(np.float64, na_value=np.nan)
+    if not (np.isfinite(values).all() and (values == np.floor(values)).all() and (np.abs(values) < 2**53).all()):
+        return None
+    return values.astype(np.int64)
+
+
+def _require_file(path: Path) -> None:
+    if not path.is_file():
+        raise UserError(f"{path}: no such file")
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value

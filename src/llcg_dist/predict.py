@@ -1,0 +1,155 @@
+"""A trained model's class and probability for every node of its own graph, or of a new one with the same features."""
+
+import pickle
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import pandas as pd
+import torch
+from omegaconf import OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+from torch import Tensor
+
+from llcg_dist.config import Config, load_config
+from llcg_dist.core.layerwise import WholeGraphForward
+from llcg_dist.data.datasets.files import load_unlabelled
+from llcg_dist.data.datasets.tables import one_line
+from llcg_dist.data.graph import Graph
+from llcg_dist.data.partition import ensure_store
+from llcg_dist.data.store import read_shard
+from llcg_dist.dataset_config import DATASETS, FilesConfig
+from llcg_dist.errors import UserError
+from llcg_dist.models import build_model
+
+USAGE = """usage: llcg predict run_dir=RUN [which=best|final] [out=FILE] [a new graph]
+
+Writes the class and its probability for every node, with the ids and class names of the data.
+
+  run_dir=RUN          a finished run; its settings, model and (through its parts) class names are read
+  which=best           best: the model of the best validation score; final: the last round's
+  out=FILE             .csv or .parquet; default RUN/predictions.csv
+  partition.root=DIR   where the run's parts lie now, if they were moved; dataset.root=DIR likewise
+
+A new graph, instead of the one the model was trained on (labels are not needed, features must be the same columns):
+
+  dataset=files dataset.edges=FILE dataset.features=FILE
+
+Columns: node, class, probability. With several labels a node: node, class (those above one half, joined by ;),
+and probability_LABEL for each."""
+
+_MODELS = {"best": "best.pt", "final": "model.pt"}
+_PLACES = ("partition.root", "dataset.root")
+
+
+def predict(arguments: Sequence[str], say: Callable[[str], None] = lambda line: None) -> Path:
+    """Runs `llcg predict` with these key=value arguments; returns the file that was written."""
+    request = _Request(arguments)
+    config = read_run_config(request.run_dir, request.places)
+    store, _ = ensure_store(config, say)
+    trained = read_shard(store / "global", config.verify).graph
+    model = build_model(config.model, trained.num_features, trained.num_classes)
+    _load_state(model, request.model_file)
+    graph = trained
+    if request.new_graph:
+        new = cast(FilesConfig, load_config(request.new_graph).dataset)
+        say(f"reading {new.edges} and {new.features}")
+        graph = load_unlabelled(new)
+        _require_same_features(graph, trained, f"dataset.features={new.features}", request.run_dir)
+    say(f"predicting {graph.num_nodes:,} nodes with {request.model_file}")
+    logits = WholeGraphForward(graph, model, config.evaluate.chunk, config.evaluate.scratch).logits()
+    table = prediction_table(logits, graph, trained)
+    _write(table, request.out)
+    return request.out
+
+
+def read_run_config(run_dir: Path, overrides: Sequence[str] = ()) -> Config:
+    """The settings that a run recorded."""
+    path = run_dir / "config.yaml"
+    if not path.is_file():
+        raise UserError(f"run_dir={run_dir}: no file {path}; name the folder of a finished run")
+    try:
+        recorded = OmegaConf.load(path)
+        schema = OmegaConf.structured(Config(dataset=DATASETS[recorded.dataset.source]()))
+        merged = OmegaConf.merge(schema, recorded, OmegaConf.from_dotlist(list(overrides)))
+        return cast(Config, OmegaConf.to_object(merged))
+    except (OmegaConfBaseException, KeyError, ValueError) as error:
+        raise UserError(f"{path}: not the settings of a run ({one_line(error)})") from None
+
+
+def prediction_table(logits: Tensor, graph: Graph, trained: Graph) -> pd.DataFrame:
+    """A row per node of `graph`; classes and the task are those that the model was trained with."""
+    classes = trained.names.get("class", np.arange(trained.num_classes))
+    columns: dict[str, Any] = {"node": graph.names.get("node", np.arange(graph.num_nodes))}
+    if trained.task == "multiclass":
+        best = logits.softmax(dim=1).max(dim=1)
+        columns |= {"class": classes[best.indices.numpy()], "probability": best.values.numpy()}
+    else:
+        probability = logits.sigmoid().numpy()
+        columns["class"] = [";".join(classes[row].astype(str)) for row in probability > 0.5]
+        columns |= {f"probability_{name}": probability[:, i] for i, name in enumerate(classes)}
+    return pd.DataFrame(columns)
+
+
+class _Request:
+    """What the command line asks for."""
+
+    def __init__(self, arguments: Sequence[str]) -> None:
+        settings = dict(_pair(argument) for argument in arguments)
+        if not settings.get("run_dir"):
+            raise UserError("run_dir: must name the folder of a finished run (llcg predict --help)")
+        self.run_dir = Path(settings.pop("run_dir"))
+        which = settings.pop("which", "best")
+        if which not in _MODELS:
+            raise UserError(f"which={which}: must be best or final")
+        self.model_file = self.run_dir / _MODELS[which]
+        self.out = Path(settings.pop("out", self.run_dir / "predictions.csv"))
+        if self.out.suffix not in (".csv", ".parquet"):
+            raise UserError(f"out={self.out}: must end in .csv or .parquet")
+        self.new_graph: list[str] = []
+        if settings.get("dataset") == "files":
+            taken = [key for key in settings if key == "dataset" or key.startswith("dataset.")]
+            self.new_graph = [f"{key}={settings.pop(key)}" for key in taken]
+        self.places = [f"{key}={settings.pop(key)}" for key in _PLACES if key in settings]
+        if settings:
+            raise UserError(f"{next(iter(settings))}: not a setting of llcg predict (llcg predict --help)")
+
+
+def _pair(argument: str) -> tuple[str, str]:
+    key, equals, value = argument.partition("=")
+    if not equals:
+        raise UserError(f"{argument}: settings of llcg predict are written key=value")
+    return key, value
+
+
+def _load_state(model: torch.nn.Module, path: Path) -> None:
+    if not path.is_file():
+        advice = "use which=final (best needs validation nodes)" if path.name == "best.pt" else "the run has not ended"
+        raise UserError(f"{path}: no such file; {advice}")
+    try:
+        model.load_state_dict(torch.load(path, map_location="cpu", weights_only=True))
+    except (RuntimeError, pickle.UnpicklingError, EOFError, TypeError, AttributeError) as error:
+        raise UserError(f"{path}: not a state_dict of the model in config.yaml ({one_line(error)[:200]})") from None
+
+
+def _require_same_features(graph: Graph, trained: Graph, file: str, run_dir: Path) -> None:
+    if graph.num_features != trained.num_features:
+        widths = f"{graph.num_features} features a node, the model in {run_dir} was trained with {trained.num_features}"
+        raise UserError(f"{file}: {widths}; the columns must be the same")
+    here, there = graph.names.get("feature"), trained.names.get("feature")
+    if here is not None and there is not None and (here != there).any():
+        i = int(np.argmax(here != there))
+        trained_with = f"the model in {run_dir} was trained with {str(there[i])!r} in that place"
+        raise UserError(f"{file}: feature column {i + 1} is {str(here[i])!r}, {trained_with}")
+
+
+def _write(table: pd.DataFrame, out: Path) -> None:
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        if out.suffix == ".csv":
+            table.to_csv(out, index=False, float_format="%.6g")
+        else:
+            table.to_parquet(out, index=False)
+    except OSError as error:
+        raise UserError(f"out={out}: cannot be written ({error})") from None

@@ -1,0 +1,248 @@
+"""llcg predict: the user's ids and class names, the scores of training, and the run's own model."""
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from llcg_dist.cli.main import run
+from llcg_dist.data.datasets.synthetic import generate
+from llcg_dist.dataset_config import SyntheticConfig
+from llcg_dist.errors import UserError
+from llcg_dist.predict import predict, read_run_config
+from llcg_dist.train import main as train
+from tests.unit.raw_files import own_arithmetic
+
+pytestmark = pytest.mark.usefixtures(own_arithmetic.__name__)
+
+COLUMNS = ["first", "second", "third", "fourth"]
+NAMES = np.array(["ant", "bee", "cow"])
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A user's folder: files with words for ids and classes, and runs trained on them."""
+    folder = tmp_path_factory.mktemp("home")
+    graph = generate(SyntheticConfig(nodes=90, classes=3, degree=8, homophily=0.8, features=4, signal=0.8))
+    ids = np.array([f"n{i:03d}" for i in np.random.default_rng(0).permutation(90)])
+    features = pd.DataFrame(graph.features, columns=COLUMNS)
+    features.insert(0, "node", ids)
+    features.to_csv(folder / "features.csv", index=False)
+    row = np.repeat(np.arange(90), np.diff(graph.indptr))
+    pd.DataFrame({"src": ids[row], "dst": ids[graph.indices]}).to_parquet(folder / "edges.parquet")
+    labels = pd.DataFrame({"node": ids, "label": NAMES[graph.labels]})
+    labels.loc[[3, 5], "label"] = None
+    labels.to_csv(folder / "labels.csv", index=False)
+    several = pd.DataFrame({"node": ids} | {name: (graph.labels == i) * 1 for i, name in enumerate(NAMES)})
+    several["odd"] = np.arange(90) % 2
+    several.to_csv(folder / "several.csv", index=False)
+    return folder
+
+
+def settings(home: Path, **other: Any) -> list[str]:
+    files = {"edges": "edges.parquet", "features": "features.csv", "labels": "labels.csv"} | other
+    quick = ["model.hidden=8", "algorithm.K=4", "num_rounds=14", "cluster.num_machines=2", "cluster.backend=loopback"]
+    place = [f"partition.root={home / 'parts'}", "partition=random"]
+    return ["dataset=files", *(f"dataset.{key}={home / value}" for key, value in files.items()), *quick, *place]
+
+
+@pytest.fixture(scope="module")
+def run_dir(home: Path) -> Path:
+    path = home / "run"
+    assert train([*settings(home), f"run_dir={path}"]) == 0
+    return path
+
+
+def predictions(run_dir: Path, *arguments: str) -> pd.DataFrame:
+    out = predict([f"run_dir={run_dir}", *arguments])
+    return pd.read_csv(out) if out.suffix == ".csv" else pd.read_parquet(out)
+
+
+def summary(run_dir: Path) -> dict[str, Any]:
+    return json.loads((run_dir / "summary.json").read_text())
+
+
+def split_of(home: Path) -> pd.Series:
+    """What the store drew: the split of every node by name."""
+    (store,) = (home / "parts").glob("files*")
+    names = np.load(store / "global" / "node_names.npy")
+    return pd.Series(np.load(store / "global" / "split.npy"), index=names)
+
+
+def test_class_and_probability_of_every_node(home: Path, run_dir: Path) -> None:
+    table = predictions(run_dir)
+    features, labels = pd.read_csv(home / "features.csv"), pd.read_csv(home / "labels.csv")
+    assert table.columns.tolist() == ["node", "class", "probability"]
+    assert table["node"].tolist() == features["node"].tolist()
+    assert set(table["class"]) <= set(NAMES)
+    assert table["probability"].between(1 / 3, 1).all()
+    right = (table["class"] == labels["label"])[split_of(home)[table["node"]].to_numpy() == 3]
+    assert right.mean() == pytest.approx(summary(run_dir)["test_score_at_best_val"])
+    assert right.mean() > 0.5
+
+
+def test_the_last_rounds_model(home: Path, run_dir: Path) -> None:
+    table = predictions(run_dir, "which=final", f"out={home / 'final.parquet'}")
+    labels = pd.read_csv(home / "labels.csv")["label"]
+    right = (table["class"] == labels)[split_of(home)[table["node"]].to_numpy() == 3]
+    assert right.mean() == pytest.approx(summary(run_dir)["final_test_score"])
+    assert (table["probability"] - predictions(run_dir)["probability"]).abs().max() > 1e-3
+
+
+def test_parquet_says_what_csv_says(home: Path, run_dir: Path) -> None:
+    csv, parquet = predictions(run_dir), predictions(run_dir, f"out={home / 'deep' / 'p.parquet'}")
+    assert parquet["node"].tolist() == csv["node"].tolist()
+    assert parquet["class"].tolist() == csv["class"].tolist()
+    assert np.allclose(parquet["probability"], csv["probability"], rtol=1e-5)
+
+
+def new_graph(home: Path, features: pd.DataFrame) -> list[str]:
+    features.to_csv(home / "new.csv", index=False)
+    return ["dataset=files", f"dataset.edges={home / 'edges.parquet'}", f"dataset.features={home / 'new.csv'}"]
+
+
+def test_a_new_graph_needs_no_labels(home: Path, run_dir: Path) -> None:
+    """The same nodes and edges in another order are a new graph with the same answers."""
+    shuffled = pd.read_csv(home / "features.csv").sample(frac=1, random_state=1)
+    arguments = [*new_graph(home, shuffled), f"out={home / 'new_predictions.csv'}"]
+    new = predictions(run_dir, *arguments)
+    assert new["node"].tolist() == shuffled["node"].tolist()
+    old = predictions(run_dir).set_index("node").loc[new["node"]].reset_index()
+    assert new["class"].tolist() == old["class"].tolist()
+    assert np.allclose(new["probability"], old["probability"], atol=1e-5)
+
+
+def test_a_part_of_the_graph_is_another_graph(home: Path, run_dir: Path) -> None:
+    few = pd.read_csv(home / "features.csv").head(2)
+    pd.DataFrame({"src": few["node"][:1], "dst": few["node"][1:].to_numpy()}).to_csv(home / "one.csv", index=False)
+    arguments = [*new_graph(home, few), f"dataset.edges={home / 'one.csv'}", f"out={home / 'few.csv'}"]
+    assert predictions(run_dir, *arguments)["node"].tolist() == few["node"].tolist()
+
+
+def test_features_of_another_width(home: Path, run_dir: Path) -> None:
+    """Through the real command: exit code 2 and one line."""
+    arguments = new_graph(home, pd.read_csv(home / "features.csv").drop(columns="fourth"))
+    command = [sys.executable, "-m", "llcg_dist.cli.main", "predict", f"run_dir={run_dir}", *arguments]
+    ended = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120)
+    assert ended.returncode == 2
+    widths = f"3 features a node, the model in {run_dir} was trained with 4"
+    assert ended.stderr == f"llcg: error: dataset.features={home}/new.csv: {widths}; the columns must be the same\n"
+
+
+def test_features_in_another_order(home: Path, run_dir: Path) -> None:
+    mixed = pd.read_csv(home / "features.csv")[["node", "first", "third", "second", "fourth"]]
+    rule = f"feature column 2 is 'third', the model in {run_dir} was trained with 'second' in that place"
+    with pytest.raises(UserError, match=rule):
+        predictions(run_dir, *new_graph(home, mixed))
+
+
+def test_a_bad_new_graph_is_told_like_any(home: Path, run_dir: Path) -> None:
+    spoiled = pd.read_csv(home / "features.csv").astype({"first": object})
+    spoiled.loc[4, "first"] = "inf"
+    with pytest.raises(UserError, match=f"^{home}/new.csv: line 6: column 'first' is inf; it must be a finite number"):
+        predictions(run_dir, *new_graph(home, spoiled))
+    with pytest.raises(UserError, match=r"^dataset.features: must name a file"):
+        predictions(run_dir, "dataset=files", f"dataset.edges={home / 'edges.parquet'}")
+
+
+def test_several_labels_a_node(home: Path, tmp_path: Path) -> None:
+    parts = f"partition.root={tmp_path / 'parts'}"
+    assert train([*settings(home, labels="several.csv"), f"run_dir={tmp_path}", parts]) == 0
+    table = predictions(tmp_path)
+    true = pd.read_csv(home / "several.csv")[[*NAMES, "odd"]].to_numpy()
+    names = [*NAMES, "odd"]
+    assert table.columns.tolist() == ["node", "class", *(f"probability_{name}" for name in names)]
+    probability = table[[f"probability_{name}" for name in names]].to_numpy()
+    assert ((probability >= 0) & (probability <= 1)).all()
+    said = [";".join(name for name, p in zip(names, row, strict=True) if p > 0.5) for row in probability]
+    assert table["class"].fillna("").tolist() == said
+    (store,) = tmp_path.glob("parts/files*")
+    test = np.load(store / "global" / "split.npy") == 3
+    predicted, right = probability[test] > 0.5, true[test] == 1
+    f1 = 2 * (predicted & right).sum() / (predicted.sum() + right.sum())
+    assert f1 == pytest.approx(summary(tmp_path)["test_score_at_best_val"])
+
+
+def test_a_dataset_without_names_has_numbers(tmp_path: Path) -> None:
+    """The nodes of a subset keep the numbers that they have in the whole graph. Lost parts are made again."""
+    overrides = ["experiment=tiny", "dataset.subset=50", "partition=random", "algorithm=single"]
+    assert train([*overrides, f"run_dir={tmp_path / 'run'}", f"partition.root={tmp_path / 'parts'}"]) == 0
+    (store,) = (tmp_path / "parts").glob("synthetic*")
+    names = np.load(store / "global" / "node_names.npy")
+    first = predictions(tmp_path / "run")
+    assert first["node"].tolist() == names.tolist()
+    assert names.max() > 50
+    assert set(first["class"]) <= {0, 1, 2, 3}
+    shutil.rmtree(tmp_path / "parts")
+    assert predictions(tmp_path / "run").equals(first)
+
+
+def test_parts_that_were_moved(home: Path, run_dir: Path, tmp_path: Path) -> None:
+    shutil.copytree(home / "parts", tmp_path / "elsewhere")
+    copy = tmp_path / "run"
+    shutil.copytree(run_dir, copy)
+    text = (copy / "config.yaml").read_text()
+    (copy / "config.yaml").write_text(text.replace(str(home), "/nowhere"))
+    with pytest.raises(UserError, match="^/nowhere/features.csv: no such file"):
+        predictions(copy, f"partition.root={tmp_path / 'none'}")
+    assert read_run_config(copy, [f"partition.root={tmp_path}"]).partition.root == str(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "rule"),
+    [
+        ([], "run_dir: must name the folder of a finished run"),
+        (["run_dir="], "run_dir: must name the folder of a finished run"),
+        (["run_dir=nowhere"], "run_dir=nowhere: no file nowhere/config.yaml"),
+        (["run_dir=RUN", "which=worst"], "which=worst: must be best or final"),
+        (["run_dir=RUN", "out=p.txt"], "out=p.txt: must end in .csv or .parquet"),
+        (["run_dir=RUN", "best"], "best: settings of llcg predict are written key=value"),
+        (["run_dir=RUN", "seed=3"], "seed: not a setting of llcg predict"),
+        (["run_dir=RUN", "dataset=planetoid"], "dataset: not a setting of llcg predict"),
+        (["run_dir=RUN", "dataset=files", "dataset.edgs=x"], "unknown key dataset.edgs"),
+        (["run_dir=RUN", "out=/dev/null/p.csv"], "out=/dev/null/p.csv: cannot be written"),
+    ],
+)
+def test_commands_that_cannot_work(
+    arguments: list[str], rule: str, run_dir: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["predict", *(argument.replace("RUN", str(run_dir)) for argument in arguments)]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith(f"llcg: error: {rule}")
+    assert error.count("\n") == 1
+
+
+def test_models_that_are_not_the_runs(run_dir: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "run"
+    shutil.copytree(run_dir, copy)
+    (copy / "best.pt").unlink()
+    with pytest.raises(UserError, match=f"^{copy}/best.pt: no such file; use which=final"):
+        predictions(copy)
+    shutil.copy(run_dir / "config.yaml", copy / "best.pt")
+    with pytest.raises(UserError, match=f"^{copy}/best.pt: not a state_dict"):
+        predictions(copy)
+    torch.save({"weight": torch.zeros(3)}, copy / "best.pt")
+    with pytest.raises(UserError, match=f"^{copy}/best.pt: not a state_dict of the model in config.yaml"):
+        predictions(copy)
+    torch.save(Path("x"), copy / "best.pt")  # any object at all: it must not be unpickled
+    with pytest.raises(UserError, match=f"^{copy}/best.pt: not a state_dict"):
+        predictions(copy)
+    (copy / "config.yaml").write_text("dataset: {source: moon}\n")
+    with pytest.raises(UserError, match=f"^{copy}/config.yaml: not the settings of a run"):
+        predictions(copy)
+
+
+def test_help(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["predict", "--help"]) == 0
+    text = capsys.readouterr().out
+    assert text.startswith("usage: llcg predict run_dir=RUN")
+    assert "which=best" in text
+    assert run(["--help"]) == 0
+    assert "llcg predict" in capsys.readouterr().out

@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 export OMP_NUM_THREADS ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-full lint clean
+.PHONY: help setup demo test test-full lint fuzz clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -40,6 +40,9 @@ test: lint  ## the gate: lint, types, unit tests and real multi-process tests
 
 test-full: lint  ## everything in test, and the long trials
 	$(BIN)/pytest
+
+fuzz: setup  ## 100,000 damaged inputs: every one loads or ends with our own error
+	LLCG_FUZZ_INPUTS=100000 $(BIN)/pytest tests/fuzz --timeout 7200
 
 clean:  ## remove the virtual environment and caches (runs and partitions stay)
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis build src/*.egg-info

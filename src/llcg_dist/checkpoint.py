@@ -8,6 +8,7 @@ and matches is whole. There is no random state to save: all randomness is derive
 """
 
 import concurrent.futures
+import contextlib
 import hashlib
 import io
 import logging
@@ -15,11 +16,13 @@ import os
 import re
 import time
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import torch
+
+from llcg_dist.errors import UserError
 
 log = logging.getLogger(__name__)
 
@@ -46,9 +49,8 @@ class CheckpointFiles:
         for found, path in self._named():
             content = self._read(path) if found == round_ else None
             if content is not None:
-                state: dict[str, Any] = torch.load(io.BytesIO(content), weights_only=True)
-                return state
-        raise FileNotFoundError(f"{self._folder}: no whole checkpoint of {self._owner} for round {round_}")
+                return _decode(path, content)
+        raise UserError(f"{self._folder}: the checkpoint of {self._owner} for round {round_} is gone; start again")
 
     def write(self, round_: int, content: bytes) -> None:
         """Leaves either the whole file or nothing."""
@@ -144,6 +146,27 @@ class Saver:
             log.warning(self.problem)
         else:
             self.whole_round, self.problem = round_, None
+
+
+def _decode(path: Path, content: bytes) -> dict[str, Any]:
+    """Tensors, numbers and lists only: a file that holds anything else is refused, not executed."""
+    try:
+        state = torch.load(io.BytesIO(content), weights_only=True)
+    except Exception as error:  # a damaged archive raises almost anything
+        raise UserError(f"{path}: not a checkpoint ({type(error).__name__}); remove it and start again") from None
+    if not isinstance(state, dict):
+        raise UserError(f"{path}: not a checkpoint; remove it and start again")
+    return state
+
+
+@contextlib.contextmanager
+def fitting(owner: str, round_: int) -> Iterator[None]:
+    """While a loaded state is taken over: one that is whole but of another shape is the user's to remove."""
+    try:
+        yield
+    except (KeyError, TypeError, ValueError, RuntimeError, AttributeError) as error:
+        reason = (str(error) or type(error).__name__).splitlines()[0]
+        raise UserError(f"checkpoint of {owner}, round {round_}: does not fit this run ({reason}); remove it") from None
 
 
 def _hash(content: bytes) -> str:

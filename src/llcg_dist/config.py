@@ -18,9 +18,7 @@ from typing import Any, cast
 from hydra import compose, initialize_config_dir
 from hydra.core.config_store import ConfigStore
 from hydra.core.global_hydra import GlobalHydra
-from hydra.errors import HydraException
 from omegaconf import MISSING, OmegaConf
-from omegaconf.errors import OmegaConfBaseException
 
 from llcg_dist.dataset_config import DATASETS, DatasetConfig, check_name
 from llcg_dist.dataset_config import SyntheticConfig as SyntheticConfig
@@ -204,7 +202,9 @@ def load_config(overrides: Sequence[str]) -> Config:
             composed = compose("config", overrides=list(overrides))
         config = cast(Config, OmegaConf.to_object(composed))
         _require_known(OmegaConf.to_container(composed), config)
-    except (HydraException, OmegaConfBaseException, ValueError) as error:
+    except UserError:
+        raise
+    except Exception as error:  # Hydra raises its own errors, OmegaConf's, ANTLR's, and bare assertions
         raise UserError(_explain(error)) from None
     validate(config)
     return config
@@ -412,7 +412,7 @@ def _explain(error: Exception) -> str:
     override = getattr(error, "override", None)
     if override:
         return f"{override}: cannot be read as a setting (key=value in Hydra's grammar)"
-    return f"settings: {text.split(' Config search path')[0]}"
+    return f"settings: {text.split(' Config search path')[0] or type(error).__name__}"
 
 
 def _require_known(composed: Any, config: Any, prefix: str = "") -> None:

@@ -177,9 +177,9 @@ def read_rows(run_dir: Path, last_round: int) -> list[Row]:
         for line in path.read_bytes().splitlines():
             try:
                 row = json.loads(line)
-            except ValueError:
+            except (ValueError, RecursionError):
                 break
-            if row.get("round") != len(rows) + 1 or row["round"] > last_round:
+            if not _is_row(row, len(rows) + 1) or row["round"] > last_round:
                 break
             rows.append(row)
     if len(rows) < last_round - 1:
@@ -187,6 +187,17 @@ def read_rows(run_dir: Path, last_round: int) -> list[Row]:
             f"{path}: round {len(rows) + 1} is missing; the run cannot be continued, choose another run_dir"
         )
     return rows
+
+
+def _is_row(row: Any, round_: int) -> bool:
+    counted = ("local_steps", "bytes_up", "bytes_down", "feature_bytes")
+    return (
+        isinstance(row, dict)
+        and row.get("round") == round_
+        and all(isinstance(row.get(key), int) for key in counted)
+        and all(row.get(key) is None or isinstance(row[key], float) for key in ("val_score", "test_score"))
+        and {"val_score", "test_score", "train_loss"} <= row.keys()
+    )
 
 
 def _line(row: Row) -> str:

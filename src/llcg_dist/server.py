@@ -11,7 +11,7 @@ from torch import Tensor
 
 from llcg_dist import seeding
 from llcg_dist.algorithms import Algorithm
-from llcg_dist.checkpoint import SERVER, CheckpointFiles, Saver
+from llcg_dist.checkpoint import SERVER, CheckpointFiles, Saver, fitting
 from llcg_dist.comm.channel import Report, ServerChannel, Update
 from llcg_dist.comm.ledger import Traffic
 from llcg_dist.config import Config
@@ -66,10 +66,17 @@ class Server:
         self._earlier_messages: list[Row] = saved.get("messages", [])
         self.planned_rounds: int = saved.get("planned_rounds", config.num_rounds)
         if saved:
-            self._theta = saved["theta"]
-            self._corrector.load_optimizer_state(saved["optimizer"])
-            if len(self._recorder.rows) < start_round:
-                self._unjudged = _unpack(saved["result"], self._theta)
+            with fitting(SERVER, start_round):
+                self._take_over(saved)
+
+    def _take_over(self, saved: dict[str, Any]) -> None:
+        size = self._theta.numel()
+        self._theta = saved["theta"]
+        if self._theta.shape != (size,):
+            raise ValueError(f"{tuple(self._theta.shape)} parameters for a model of {size}")
+        self._corrector.load_optimizer_state(saved["optimizer"])
+        if len(self._recorder.rows) < self.start_round:
+            self._unjudged = _unpack(saved["result"], self._theta)
 
     def train(self, algorithm: Algorithm, channel: ServerChannel, on_round: Callable[[Row], None]) -> Row:
         """All rounds that are left; returns the summary that it also writes."""

@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 
 from llcg_dist import seeding
-from llcg_dist.checkpoint import CheckpointFiles, Saver, part_owner
+from llcg_dist.checkpoint import CheckpointFiles, Saver, fitting, part_owner
 from llcg_dist.comm.channel import Order, Report, Update
 from llcg_dist.config import Config
 from llcg_dist.core.learner import Learner, Walker
@@ -42,7 +42,9 @@ class Machine:
         self._learner = Learner(graph, model, sampler, walker, config.train, device)
         files = CheckpointFiles(checkpoints, part_owner(part))
         if start_round:
-            self._learner.load_optimizer_state(files.load(start_round)["optimizer"])
+            saved = files.load(start_round)
+            with fitting(part_owner(part), start_round):
+                self._learner.load_optimizer_state(saved["optimizer"])
         files.drop_after(start_round)
         self.saver = Saver(files, config.checkpoint.every, config.checkpoint.keep, config.num_rounds, start_round)
 

@@ -1,10 +1,12 @@
 """Starts real jobs and waits for them, never for ever."""
 
+import contextlib
 import json
 import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,25 +36,33 @@ def start_llcg(*arguments: str, cwd: Path | None = None) -> subprocess.Popen[str
 def start(command: list[str], cwd: Path | None = None) -> subprocess.Popen[str]:
     path = f"{BIN}:{os.environ['PATH']}"
     environment = os.environ | {"PATH": path, "LLCG_TEST_JOB": str(time.time_ns())}
-    process = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, cwd=cwd
-    )
-    process.marker = environment["LLCG_TEST_JOB"]  # type: ignore[attr-defined]
+    # To files, not pipes: a job must not wait for a test that is not reading.
+    out, err = tempfile.TemporaryFile("w+"), tempfile.TemporaryFile("w+")  # noqa: SIM115 - closed with the process
+    process = subprocess.Popen(command, stdout=out, stderr=err, text=True, env=environment, cwd=cwd)
+    process.marker, process.printed = environment["LLCG_TEST_JOB"], (out, err)  # type: ignore[attr-defined]
     return process
+
+
+def printed(process: subprocess.Popen[str]) -> tuple[str, str]:
+    contents = []
+    for file in process.printed:  # type: ignore[attr-defined]
+        file.seek(0)
+        contents.append(file.read())
+    return contents[0], contents[1]
 
 
 def finish(process: subprocess.Popen[str], limit: float = LIMIT) -> Outcome:
     try:
-        out, err = process.communicate(timeout=limit)
+        process.wait(timeout=limit)
     except subprocess.TimeoutExpired:
         for pid in members(process):
             os.kill(pid, signal.SIGKILL)
         process.kill()
-        out, err = process.communicate()
-        raise AssertionError(f"the job did not end within {limit} s\n{out}\n{err}") from None
+        process.wait()
+        raise AssertionError(f"the job did not end within {limit} s\n{printed(process)}") from None
     left = wait_until_gone(process)
     assert not left, f"processes left behind: {left}"
-    return Outcome(process.returncode, out, err)
+    return Outcome(process.returncode, *printed(process))
 
 
 def wait_until_gone(process: subprocess.Popen[str], limit: float = 10) -> list[int]:
@@ -69,13 +79,18 @@ def members(process: subprocess.Popen[str]) -> list[int]:
     for folder in Path("/proc").iterdir():
         if not folder.name.isdigit() or int(folder.name) == process.pid:
             continue
-        try:
-            alive = folder.joinpath("stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
-            if alive and marker in folder.joinpath("environ").read_bytes().split(b"\0"):
+        with contextlib.suppress(OSError):
+            if is_alive(int(folder.name)) and marker in folder.joinpath("environ").read_bytes().split(b"\0"):
                 found.append(int(folder.name))
-        except (OSError, IndexError):
-            continue
     return found
+
+
+def is_alive(pid: int) -> bool:
+    """Running or stopped; a process that has ended but was not waited for yet is not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
 
 
 def rank_of(pid: int) -> int | None:

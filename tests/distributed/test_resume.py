@@ -19,7 +19,7 @@ from llcg_dist import train
 from llcg_dist.config import load_config
 from llcg_dist.data.partition import ensure_store
 from llcg_dist.errors import TrainingError, UserError
-from tests.distributed.jobs import BIN, finish, llcg, members, rank_of, rows, start, start_llcg, summary
+from tests.distributed.jobs import BIN, finish, is_alive, llcg, members, rank_of, rows, start, start_llcg, summary
 
 ROUNDS = 120
 JOB = ["experiment=tiny", f"num_rounds={ROUNDS}", "algorithm.K=2", "cluster.max_restarts=3"]
@@ -149,7 +149,7 @@ def test_a_stopped_machine_is_named_and_the_others_end(undisturbed: Path, tmp_pa
     ranks = {rank_of(pid): pid for pid in members(process)}
     os.kill(ranks[2], signal.SIGSTOP)
     started = time.monotonic()
-    while any(Path(f"/proc/{ranks[rank]}").exists() for rank in (0, 1)) and time.monotonic() - started < 60:
+    while any(is_alive(ranks[rank]) for rank in (0, 1)) and time.monotonic() - started < 60:
         time.sleep(0.1)
     assert time.monotonic() - started < limit + 15
     outcome = finish(process, limit=60)

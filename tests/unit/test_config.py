@@ -190,7 +190,7 @@ def test_an_unknown_dataset_is_refused_however_it_is_named() -> None:
         store_path(load_config(["dataset.name=nowhere"]))
 
 
-PLACES = {"run_dir", "partition.root", "checkpoint.dir"}
+PLACES = {"run_dir", "partition.root", "checkpoint.dir", "evaluate.scratch"}
 
 
 def another(value: Any) -> Any:

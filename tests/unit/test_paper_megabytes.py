@@ -1,5 +1,7 @@
 """The MB column of the paper's Table 1: P machines' state_dicts, from the models that the experiments define."""
 
+import functools
+
 import pytest
 
 from llcg_dist.config import ModelConfig, load_config
@@ -25,6 +27,7 @@ PRINTED = {
 }
 
 
+@functools.cache
 def model_of(cell: str) -> ModelConfig:
     """The dataset is not needed to define the model, only its sizes."""
     return load_config([f"experiment=table1/{cell}_psgd_pa", "dataset=synthetic"]).model

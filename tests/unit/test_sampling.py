@@ -5,8 +5,9 @@ import pytest
 import torch
 from torch import Tensor
 
+from llcg_dist.blocks import Block, whole_graph
 from llcg_dist.data.graph import Graph
-from llcg_dist.sampling import Batch, Block, NeighborSampler, fanouts_per_layer, whole_graph
+from llcg_dist.sampling import Batch, NeighborSampler, fanouts_per_layer
 from tests.unit.graphs import community_graph, dense, dense_gcn, graph_of, rows_of
 
 GRAPH = community_graph(60)

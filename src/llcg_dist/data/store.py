@@ -37,6 +37,15 @@ from llcg_dist.errors import UserError
 SCHEMA_VERSION = 1
 _ARRAY_NAME = re.compile("[a-z_]{1,40}")  # a name becomes a path: nothing that could lead out of the folder
 _REBUILD = "remove the store and build it again with `llcg partition`"
+_MANIFEST = {
+    "store_id": str,
+    "dataset": dict,
+    "num_parts": int,
+    "num_edges": int,
+    "cut_edges": int,
+    "label_counts": list,
+    "parts": list,
+}
 _ARRAYS = ("indptr", "indices", "features", "labels", "split")
 
 
@@ -127,9 +136,25 @@ def _check_graph(path: Path, graph: Graph) -> None:
 
 
 def read_manifest(store: Path) -> dict[str, Any]:
-    manifest = read_json(store / "manifest.json")
-    _check_version(store / "manifest.json", manifest)
+    path = store / "manifest.json"
+    manifest = read_json(path)
+    _check_version(path, manifest)
+    for key, kind in _MANIFEST.items():
+        if not isinstance(manifest.get(key), kind):
+            raise UserError(f"{path}: {key} is missing or of the wrong kind; {_REBUILD}")
+    for part in manifest["parts"]:
+        counts = ("nodes", "edges", "cut_edges", "train_nodes", "bytes")
+        sound = isinstance(part, dict) and all(isinstance(part.get(key), int) and part[key] >= 0 for key in counts)
+        if not sound or not _are_counts(part.get("label_counts"), len(manifest["label_counts"])):
+            raise UserError(f"{path}: a part's description is damaged; {_REBUILD}")
+    if len(manifest["parts"]) != manifest["num_parts"] or not _are_counts(manifest["label_counts"]):
+        raise UserError(f"{path}: the parts do not fit together; {_REBUILD}")
     return manifest
+
+
+def _are_counts(values: Any, length: int | None = None) -> bool:
+    whole = isinstance(values, list) and all(isinstance(value, int) and value >= 0 for value in values)
+    return whole and (length is None or len(values) == length)
 
 
 def held_parts(store: Path) -> list[int]:
@@ -192,7 +217,7 @@ def read_json(path: Path) -> dict[str, Any]:
         content = json.loads(path.read_bytes())
     except FileNotFoundError:
         raise UserError(f"{path}: no such file; build the parts with `llcg partition`") from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UserError(f"{path}: not valid JSON ({error}); {_REBUILD}") from None
     if not isinstance(content, dict):
         raise UserError(f"{path}: not a JSON object; {_REBUILD}")

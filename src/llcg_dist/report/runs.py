@@ -8,6 +8,19 @@ from typing import Any
 
 from llcg_dist.errors import UserError
 
+_NUMBER = int | float
+_PERHAPS = int | float | None
+SUMMARY: dict[str, Any] = {
+    "algorithm": str, "batchnorm_stats": str, "metric": str, "seed": int, "local_steps_total": int,
+    "final_val_score": _PERHAPS, "best_val_score": _PERHAPS, "test_score_at_best_val": _PERHAPS,
+    "mb_up_per_round": _NUMBER, "mb_down_per_round": _NUMBER, "feature_mb_per_round": _NUMBER,
+    "paper_mb_per_round": _NUMBER, "seconds_total": _NUMBER,
+}  # fmt: skip
+ROW: dict[str, Any] = {
+    "round": int, "val_score": _PERHAPS, "train_loss": _PERHAPS,
+    "bytes_up": int, "bytes_down": int, "feature_bytes": int, "gradient_bytes": int,
+}  # fmt: skip
+
 
 @dataclass(frozen=True)
 class Run:
@@ -45,6 +58,11 @@ def find_runs(paths: Sequence[Path]) -> list[Run]:
 def _read(summary: Path) -> Run:
     try:
         rows = [json.loads(line) for line in (summary.parent / "metrics.jsonl").read_text().splitlines()]
-        return Run(summary.parent, json.loads(summary.read_text()), rows)
-    except (ValueError, OSError) as error:
+        run = Run(summary.parent, json.loads(summary.read_text()), rows)
+    except (ValueError, OSError, RecursionError) as error:
         raise UserError(f"report: cannot read the records in {summary.parent}: {error}") from None
+    for what, found, needed in [("summary.json", run.summary, SUMMARY), *(("metrics.jsonl", row, ROW) for row in rows)]:
+        for key, kind in needed.items():
+            if not isinstance(found, dict) or key not in found or not isinstance(found[key], kind):
+                raise UserError(f"report: {summary.parent / what}: {key} is missing or of the wrong kind")
+    return run

@@ -1,4 +1,7 @@
-"""Judging takes the whole graph, leaves what was learned alone, and can set BatchNorm's statistics on the way."""
+"""Judging takes the whole graph, leaves what was learned alone, and can set BatchNorm's statistics on the way.
+
+Chunks, scratch folders and memory are in tests/unit/test_layerwise_evaluation.py.
+"""
 
 import numpy as np
 import pytest
@@ -6,20 +9,23 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from llcg_dist.blocks import Block, whole_graph
 from llcg_dist.config import ModelConfig
-from llcg_dist.core.evaluate import Evaluator, recalibrated
+from llcg_dist.core.evaluate import Evaluator
+from llcg_dist.core.layerwise import WholeGraphForward
 from llcg_dist.core.parameters import flatten, load_flat
 from llcg_dist.data.graph import TEST, TRAIN, VAL, Array, Graph
 from llcg_dist.models import build_model
-from llcg_dist.models.arch import ArchModel
-from llcg_dist.sampling import whole_graph
+from llcg_dist.models.stages import GraphModel
 from tests.unit.graphs import community_graph, dense, dense_gcn, graph_of
 
 GRAPH = community_graph()
 FEATURES = torch.from_numpy(GRAPH.features)
+CHUNK = 50
+"""Three chunks of the graph's 120 nodes."""
 
 
-def new_model(arch: str, seed: int = 0, graph: Graph = GRAPH) -> ArchModel:
+def new_model(arch: str, seed: int = 0, graph: Graph = GRAPH) -> GraphModel:
     """Every float drawn, statistics too (variances positive)."""
     torch.manual_seed(seed)
     model = build_model(ModelConfig(arch=arch, hidden=8, dropout=0.0), graph.num_features, graph.num_classes)
@@ -27,58 +33,66 @@ def new_model(arch: str, seed: int = 0, graph: Graph = GRAPH) -> ArchModel:
     return model
 
 
-def blocks(model: ArchModel, graph: Graph = GRAPH) -> list:
-    return [whole_graph(graph)] * model.depth
+def blocks(model: GraphModel) -> list[Block]:
+    return [whole_graph(GRAPH)] * model.depth
+
+
+def batchnorms(model: GraphModel) -> list[nn.BatchNorm1d]:
+    return [stage.norm for stage in model.each_stage() if stage.norm is not None]
 
 
 def evaluator(arch: str, batchnorm_stats: str = "recalibrate", graph: Graph = GRAPH) -> Evaluator:
-    model = new_model(arch, seed=99, graph=graph)
-    return Evaluator(graph, model, blocks(model, graph), batchnorm_stats)
+    return Evaluator(graph, new_model(arch, seed=99, graph=graph), batchnorm_stats, CHUNK)
 
 
-def reference(model: ArchModel) -> tuple[Array, dict[str, tuple[Array, Array]]]:
+def reference(arch: str, model: GraphModel) -> tuple[Array, list[tuple[Array, Array]]]:
     """Logits in float64 with dense matrices, and mean and variance (of n−1) at every B."""
-    weights = {name: tensor.double().numpy() for name, tensor in model.state_dict().items()}
+
+    def weights(module: nn.Module) -> dict[str, Array]:
+        return {name: tensor.double().numpy() for name, tensor in module.state_dict().items()}
+
     adjacency = dense(GRAPH)
     mean_of_neighbours = adjacency / np.maximum(adjacency.sum(axis=1, keepdims=True), 1)
-    x, hidden, statistics = GRAPH.features.astype(np.float64), False, {}
-    for i, letter in enumerate(model.arch):
+    norms = iter(batchnorms(model))
+    layers = iter([stage.layer for stage in model.each_stage() if stage.layer is not None])
+    x, hidden, statistics = GRAPH.features.astype(np.float64), False, []
+    for letter in arch:
         if letter == "B":
+            w = weights(next(norms))
             mean, variance = x.mean(axis=0), x.var(axis=0, ddof=1)
-            statistics[f"layers.{i}"] = mean, variance
-            x = (x - mean) / np.sqrt(variance + 1e-5)
-            x = x * weights.get(f"layers.{i}.weight", 1) + weights.get(f"layers.{i}.bias", 0)
+            statistics.append((mean, variance))
+            x = (x - mean) / np.sqrt(variance + 1e-5) * w.get("weight", 1) + w.get("bias", 0)
             continue
         x = np.maximum(x, 0) if hidden else x
         hidden = True
+        w = weights(next(layers))
         if letter == "L":
-            x = x @ weights[f"layers.{i}.weight"].T + weights[f"layers.{i}.bias"]
+            x = x @ w["weight"].T + w["bias"]
         elif letter == "G":
-            x = dense_gcn(GRAPH, "symmetric") @ x @ weights[f"layers.{i}.conv.lin.weight"].T
-            x = x + weights[f"layers.{i}.conv.bias"]
+            x = dense_gcn(GRAPH, "symmetric") @ x @ w["conv.lin.weight"].T + w["conv.bias"]
         else:
-            near = mean_of_neighbours @ x @ weights[f"layers.{i}.conv.lin_l.weight"].T
-            own = x @ weights[f"layers.{i}.conv.lin_r.weight"].T
-            x = near + own + weights[f"layers.{i}.conv.lin_l.bias"] + weights[f"layers.{i}.conv.lin_r.bias"]
+            near, own = mean_of_neighbours @ x @ w["conv.lin_l.weight"].T, x @ w["conv.lin_r.weight"].T
+            x = near + own + w["conv.lin_l.bias"] + w["conv.lin_r.bias"]
+    assert next(norms, None) is next(layers, None) is None
     return x, statistics
 
 
-@pytest.mark.parametrize("arch", ["BSBS", "SBSBS", "GBGBG", "BSBSBL", "LBL"])
+@pytest.mark.parametrize("arch", ["BSBS", "SBSBS", "GBGBG", "BSBSBL", "LBL", "SB", "GBBL"])
 def test_recalibrated_statistics_are_the_whole_graphs(arch: str) -> None:
-    model = new_model(arch)
-    finished = evaluator(arch).finished_model(flatten(model))
-    _, statistics = reference(model)
+    model, finished = new_model(arch), new_model(arch, seed=3)
+    finished.load_state_dict(evaluator(arch).finished_model(flatten(model)))
+    _, statistics = reference(arch, model)
     assert statistics
-    for name, (mean, variance) in statistics.items():
-        np.testing.assert_allclose(finished[f"{name}.running_mean"], mean, rtol=1e-4, atol=1e-5)
-        np.testing.assert_allclose(finished[f"{name}.running_var"], variance, rtol=1e-4, atol=1e-5)
+    for norm, (mean, variance) in zip(batchnorms(finished), statistics, strict=True):
+        np.testing.assert_allclose(norm.running_mean, mean, rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(norm.running_var, variance, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("arch", ["SBSBS", "GBGBG", "BSBSBL", "SGL"])
 def test_scores_are_those_of_the_reference(arch: str) -> None:
     model = new_model(arch)
     found = evaluator(arch).judge(flatten(model))
-    logits, _ = reference(model)
+    logits, _ = reference(arch, model)
     right = logits.argmax(axis=1) == GRAPH.labels
     assert found.val == pytest.approx(right[GRAPH.split == VAL].mean())
     assert found.test == pytest.approx(right[GRAPH.split == TEST].mean())
@@ -90,9 +104,10 @@ def test_scores_are_those_of_the_reference(arch: str) -> None:
 def test_judging_equals_a_training_pass_but_for_the_variances_divisor() -> None:
     """Train mode divides by n, running statistics by n−1: normalised values differ by sqrt((n−1)/n)."""
     model = new_model("SB")
+    (norm,) = batchnorms(model)
     with torch.no_grad():
-        model.layers[1].weight.fill_(1)
-        model.layers[1].bias.zero_()
+        norm.weight.fill_(1)
+        norm.bias.zero_()
     theta = flatten(model)
     finished = new_model("SB", seed=3)
     finished.load_state_dict(evaluator("SB").finished_model(theta))
@@ -103,10 +118,11 @@ def test_judging_equals_a_training_pass_but_for_the_variances_divisor() -> None:
     torch.testing.assert_close(judged, trained * ((n - 1) / n) ** 0.5, rtol=1e-4, atol=1e-5)
     # The statistics that this training pass leaves with momentum 1 are the recalibrated ones.
     load_flat(model, theta)
-    model.layers[1].momentum = 1.0
+    norm.momentum = 1.0
     model.train()(FEATURES, blocks(model))
-    torch.testing.assert_close(model.layers[1].running_mean, finished.layers[1].running_mean)
-    torch.testing.assert_close(model.layers[1].running_var, finished.layers[1].running_var)
+    (recalibrated,) = batchnorms(finished)
+    torch.testing.assert_close(norm.running_mean, recalibrated.running_mean)
+    torch.testing.assert_close(norm.running_var, recalibrated.running_var)
 
 
 def parameters_of(theta: Tensor, arch: str) -> dict[str, Tensor]:
@@ -157,17 +173,27 @@ def test_state_dict_is_a_copy_of_the_model_judged_last() -> None:
     kept = {name: tensor.clone() for name, tensor in state.items()}
     one.judge(flatten(new_model("SBS", seed=2)))
     assert all(torch.equal(state[name], kept[name]) for name in kept)
+    assert not torch.equal(
+        one.state_dict()["stages.0.layer.conv.lin_l.weight"], kept["stages.0.layer.conv.lin_l.weight"]
+    )
 
 
-def test_recalibration_ends_with_its_block() -> None:
-    layer = nn.BatchNorm1d(2).eval()
-    with recalibrated(layer):
-        layer(torch.tensor([[1.0, 0.0], [3.0, 4.0]]))
-    assert layer.running_mean.tolist() == [2.0, 2.0]
-    assert layer.running_var.tolist() == [2.0, 8.0]
-    assert layer.num_batches_tracked.item() == 0
-    layer(torch.full((5, 2), 7.0))
-    assert layer.running_mean.tolist() == [2.0, 2.0]
+@pytest.mark.parametrize("chunk", [1, 2])
+def test_recalibration_by_hand_ends_with_the_pass(chunk: int) -> None:
+    features = np.array([[1, 0], [3, 4]], np.float32)
+    graph = graph_of([(0, 1)], 2, features=features)
+    model = new_model("BS", graph=graph).train()
+    (norm,) = batchnorms(model)
+    WholeGraphForward(graph, model, chunk, recalibrate=True).logits()
+    assert norm.running_mean.tolist() == [2.0, 2.0]
+    assert norm.running_var.tolist() == [2.0, 8.0]
+    assert norm.num_batches_tracked.item() == 0
+    # Whatever the model sees next, and a pass that is not asked to recalibrate, leave the statistics alone.
+    norm(torch.full((5, 2), 7.0))
+    other = graph_of([(0, 1)], 2, features=features + 5)
+    WholeGraphForward(other, model, chunk).logits()
+    assert norm.running_mean.tolist() == [2.0, 2.0]
+    assert norm.running_var.tolist() == [2.0, 8.0]
 
 
 def test_a_split_without_nodes_has_no_score() -> None:

@@ -14,7 +14,7 @@ from llcg_dist.core.objective import loss
 from llcg_dist.core.parameters import flatten, load_flat
 from llcg_dist.data.graph import TRAIN, Array, Graph
 from llcg_dist.models import build_model
-from llcg_dist.models.arch import ArchModel
+from llcg_dist.models.stages import GraphModel
 from llcg_dist.sampling import Batch, NeighborSampler
 from tests.unit.graphs import community_graph
 
@@ -22,7 +22,7 @@ GRAPH = community_graph()
 WALKER = Walker(who=2, seed=5, batch_size=16, lr=1e-2)
 
 
-def new_model(arch: str = "SBS", dropout: float = 0.5) -> ArchModel:
+def new_model(arch: str = "SBS", dropout: float = 0.5) -> GraphModel:
     torch.manual_seed(0)
     return build_model(ModelConfig(arch=arch, hidden=8, dropout=dropout), GRAPH.num_features, GRAPH.num_classes)
 

@@ -1,38 +1,50 @@
-"""Models spelled as strings: widths, what stands between the layers, and the bytes that the paper counts."""
+"""Models spelled as strings: widths, and what stands between the layers. Formulas are in tests/unit/test_model_zoo.py,
+the paper's bytes in tests/unit/test_paper_megabytes.py."""
 
 from collections.abc import Sequence
 
-import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
 
+from llcg_dist.blocks import whole_graph
 from llcg_dist.config import ModelConfig
-from llcg_dist.core.parameters import flatten, load_flat, state_dict_bytes
 from llcg_dist.models import build_model
-from llcg_dist.models.arch import ArchModel
-from llcg_dist.sampling import NeighborSampler, whole_graph
-from tests.unit.graphs import community_graph, graph_of
+from llcg_dist.models.layers import Gcn, Sage
+from llcg_dist.models.stages import GraphModel
+from tests.unit.graphs import graph_of
 
-# A node alone, so that a mean over nobody is met.
-GRAPH = graph_of([(a, b) for a in range(40) for b in ((a * 7 + 3) % 40, (a * a + 1) % 40)], 41, 5, 3)
+LETTERS = {nn.BatchNorm1d: "B", nn.Linear: "L", Sage: "S", Gcn: "G"}
 
 
-def build(arch: str, dropout: float = 0.0, features: int = 5, hidden: int = 8, classes: int = 3) -> ArchModel:
+def build(arch: str, dropout: float = 0.0, features: int = 5, hidden: int = 8, classes: int = 3) -> GraphModel:
     torch.manual_seed(0)
     return build_model(ModelConfig(arch=arch, hidden=hidden, dropout=dropout), features, classes)
 
 
-def widths(model: ArchModel) -> list[tuple[int, ...]]:
+def in_order(model: GraphModel) -> list[nn.Module]:
+    """BatchNorms and layers as they are applied."""
+    return [module for stage in model.each_stage() for module in (stage.norm, stage.layer) if module is not None]
+
+
+def batchnorms(model: GraphModel) -> list[nn.BatchNorm1d]:
+    return [module for module in in_order(model) if isinstance(module, nn.BatchNorm1d)]
+
+
+def spelled(model: GraphModel) -> str:
+    return "".join(LETTERS[type(module)] for module in in_order(model))
+
+
+def widths(model: GraphModel) -> list[tuple[int, ...]]:
     """(in, out) of a linear map, (width,) of a BatchNorm."""
     found: list[tuple[int, ...]] = []
-    for layer in model.layers:
-        if isinstance(layer, nn.BatchNorm1d):
-            found.append((layer.num_features,))
-        elif isinstance(layer, nn.Linear):
-            found.append((layer.in_features, layer.out_features))
+    for module in in_order(model):
+        if isinstance(module, nn.BatchNorm1d):
+            found.append((module.num_features,))
+        elif isinstance(module, nn.Linear):
+            found.append((module.in_features, module.out_features))
         else:
-            found.append((layer.conv.in_channels, layer.conv.out_channels))
+            found.append((module.conv.in_channels, module.conv.out_channels))
     return found
 
 
@@ -46,10 +58,12 @@ def widths(model: ArchModel) -> list[tuple[int, ...]]:
         ("BSBSBL", [(5,), (5, 8), (8,), (8, 8), (8,), (8, 3)], 2),
         ("LLL", [(5, 8), (8, 8), (8, 3)], 0),
         ("SB", [(5, 3), (3,)], 1),
+        ("BBGBBL", [(5,), (5,), (5, 8), (8,), (8,), (8, 3)], 1),
     ],
 )
 def test_widths(arch: str, expected: list[tuple[int, ...]], depth: int) -> None:
     model = build(arch)
+    assert spelled(model) == arch
     assert widths(model) == expected
     assert model.depth == depth
 
@@ -59,6 +73,7 @@ def test_widths(arch: str, expected: list[tuple[int, ...]], depth: int) -> None:
     [
         (ModelConfig("sage"), "SBS"),
         (ModelConfig("sage", layers=3), "SBSBS"),
+        (ModelConfig("sage", input_norm=True), "BSBS"),
         (ModelConfig("gcn", layers=3, norm="none"), "GGG"),
         (ModelConfig("mlp", layers=3), "LBLBL"),
         (ModelConfig("gcn", layers=1), "G"),
@@ -66,35 +81,19 @@ def test_widths(arch: str, expected: list[tuple[int, ...]], depth: int) -> None:
     ],
 )
 def test_names_are_short_for_strings(settings: ModelConfig, arch: str) -> None:
-    assert build_model(settings, 5, 3).arch == arch
-
-
-@pytest.mark.parametrize(
-    ("features", "arch", "hidden", "classes", "printed"),
-    [
-        (500, "BSBSBL", 256, 7, 12.57),
-        (8, "SSS", 256, 112, 6.20),
-        (128, "GBGBG", 256, 40, 3.55),
-        (602, "SBSBS", 256, 41, 14.83),
-    ],
-    ids=["flickr", "proteins", "arxiv", "reddit"],
-)
-def test_the_papers_megabytes(features: int, arch: str, hidden: int, classes: int, printed: float) -> None:
-    """Table 1: eight machines' state_dicts a round, with both of SAGE's biases and no weights in a leading B."""
-    model = build(arch, features=features, hidden=hidden, classes=classes)
-    assert 8 * state_dict_bytes(model) / 1e6 == pytest.approx(printed, abs=0.01)
+    assert spelled(build_model(settings, 5, 3)) == arch
 
 
 def test_a_leading_batchnorm_has_no_weights_and_the_others_do() -> None:
-    model = build("BSBS")
-    assert not model.layers[0].affine
-    assert model.layers[2].affine
-    assert "layers.0.weight" not in model.state_dict()
-    assert "layers.0.running_mean" in model.state_dict()
+    first, second = batchnorms(build("BSBS"))
+    assert not first.affine
+    assert second.affine
+    assert "weight" not in first.state_dict()
+    assert "running_mean" in first.state_dict()
 
 
 def test_sage_has_a_bias_on_both_maps_and_adds_them() -> None:
-    layer = build("S").layers[0]
+    (layer,) = in_order(build("S"))
     shapes = {name: tuple(tensor.shape) for name, tensor in layer.named_parameters()}
     assert shapes == {
         "conv.lin_l.weight": (3, 5),
@@ -111,7 +110,7 @@ def test_sage_has_a_bias_on_both_maps_and_adds_them() -> None:
 
 
 def test_gcn_has_one_bias_after_the_sum() -> None:
-    layer = build("G").layers[0]
+    (layer,) = in_order(build("G"))
     assert sum(p.numel() for p in layer.parameters()) == 5 * 3 + 3
     nn.init.constant_(layer.conv.bias, 2.0)
     alone = graph_of([], 1, 5, 3)
@@ -119,13 +118,13 @@ def test_gcn_has_one_bias_after_the_sum() -> None:
     torch.testing.assert_close(layer(x, whole_graph(alone)), x @ layer.conv.lin.weight.T + 2.0)
 
 
-def identity(arch: str, dropout: float = 0.0) -> ArchModel:
+def identity(arch: str, dropout: float = 0.0) -> GraphModel:
     """All maps the identity, so that only what stands between them shows."""
     model = build(arch, dropout, features=4, hidden=4, classes=4)
-    for layer in model.layers:
-        if isinstance(layer, nn.Linear):
-            nn.init.eye_(layer.weight)
-            nn.init.zeros_(layer.bias)
+    for module in in_order(model):
+        if isinstance(module, nn.Linear):
+            nn.init.eye_(module.weight)
+            nn.init.zeros_(module.bias)
     return model.eval()
 
 
@@ -141,14 +140,15 @@ SIGNED = torch.tensor([[-2.0, -1.0, 1.0, 2.0]])
         ("BL", True, [-1, 0, 2, 3]),  # nor after a leading BatchNorm
         ("LBL", True, [0, 0, 2, 3]),  # ReLU comes after BatchNorm: −1 + 1 is kept
         ("LB", True, [-1, 0, 2, 3]),
+        ("LBBL", True, [0, 1, 3, 4]),  # nor between two of them
     ],
 )
 def test_where_relu_stands(arch: str, shifted: bool, expected: Sequence[float]) -> None:
     model = identity(arch)
-    for layer in model.layers:
-        if isinstance(layer, nn.BatchNorm1d) and shifted:
-            layer.eps = 0.0
-            layer.running_mean.fill_(-1.0)
+    assert bool(batchnorms(model)) == shifted
+    for norm in batchnorms(model):
+        norm.eps = 0.0
+        norm.running_mean.fill_(-1.0)
     assert model(SIGNED, []).tolist() == [expected]
 
 
@@ -166,33 +166,3 @@ def test_where_dropout_stands() -> None:
     assert (once == 0).double().mean().item() == pytest.approx(0.75, abs=0.02)
     twice = dropped("LLL", 0.75, train=True)
     assert set(twice.unique().tolist()) == {0.0, 16.0}
-
-
-@pytest.mark.parametrize("arch", ["S", "SS", "SBSBS", "G", "GBGBG", "SGS", "BSBSBL", "LSLG", "LLL", "LBL"])
-@pytest.mark.parametrize("norm", ["symmetric", "row"])
-def test_with_all_neighbours_a_batch_gets_the_whole_graphs_logits(arch: str, norm: str) -> None:
-    """Eval mode: one normalisation for training, correction and evaluation."""
-    torch.manual_seed(0)
-    model = build_model(ModelConfig(arch=arch, hidden=8, dropout=0.5, gcn_norm=norm), 5, 3)
-    load_flat(model, flatten(model) + 0.3 * torch.rand(flatten(model).numel()))
-    model.eval()
-    features = torch.from_numpy(GRAPH.features)
-    seeds = np.array([40, 3, 17, 0])
-    batch = NeighborSampler(GRAPH, [-1] * model.depth).sample(seeds, 0)
-    with torch.no_grad():
-        whole = model(features, [whole_graph(GRAPH)] * model.depth)
-        part = model(features[batch.inputs.long()], batch.blocks)
-    assert whole.shape == (41, 3)
-    assert whole.isfinite().all()
-    torch.testing.assert_close(part, whole[seeds], rtol=1e-5, atol=1e-5)
-
-
-def test_the_norm_of_g_is_heeded() -> None:
-    graph = community_graph(30)
-
-    def logits(norm: str) -> Tensor:
-        torch.manual_seed(0)
-        model = build_model(ModelConfig(arch="G", gcn_norm=norm), graph.num_features, graph.num_classes)
-        return model(torch.from_numpy(graph.features), [whole_graph(graph)])
-
-    assert not torch.allclose(logits("symmetric"), logits("row"), rtol=1e-3)

@@ -46,6 +46,7 @@ def write_run(folder: Path, scores: list[float | None], seconds: float = 12.3456
         "test_score_at_best_val": best and best - 0.0123456,
         "mb_up_per_round": 1.23456789,
         "mb_down_per_round": 0.5,
+        "feature_mb_per_round": 0.02,
         "paper_mb_per_round": 3.557,
         "local_steps_total": 123456,
         "seconds_total": seconds,
@@ -166,9 +167,10 @@ def test_paths_without_runs_are_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["summary.json", "metrics.jsonl"])
-def test_damaged_records_are_named(tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize("content", ['{"round": 1', '{"round": 1}', "[1]"], ids=["torn", "other keys", "a list"])
+def test_damaged_records_are_named(tmp_path: Path, name: str, content: str) -> None:
     run = write_run(tmp_path / "a", [0.5])
-    (run / name).write_text('{"round": 1')
+    (run / name).write_text(content)
     assert str(run) in refusal(tmp_path)
 
 

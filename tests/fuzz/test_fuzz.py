@@ -1,0 +1,186 @@
+"""Every damaged input either loads or ends with our own error: no traceback, no hang, no memory blow-up.
+
+LLCG_FUZZ_INPUTS sets how many inputs are tried in all (5,000 in `make test`, 100,000 in `make fuzz`).
+"""
+
+import contextlib
+import os
+import random
+import resource
+import shutil
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+
+from llcg_dist import train
+from llcg_dist.checkpoint import SERVER, CheckpointFiles, _hash
+from llcg_dist.config import load_config
+from llcg_dist.data.partition import ensure_store
+from llcg_dist.data.store import read_manifest, read_shard
+from llcg_dist.errors import UserError
+from llcg_dist.record import read_rows
+from llcg_dist.report import write_report
+from llcg_dist.run_dir import examine
+from llcg_dist.server import Server
+from tests.fuzz.mutate import mutate_bytes, mutate_json
+
+INPUTS = int(os.environ.get("LLCG_FUZZ_INPUTS", 5000))
+TINY = ["experiment=tiny", "cluster.backend=loopback", "num_rounds=2"]
+
+
+@pytest.fixture(scope="module")
+def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("good")
+    torch.set_num_threads(1)
+    train.run(load_config([*TINY, f"partition.root={root}/parts", f"run_dir={root}/run"]), train.Rank())
+    return root
+
+
+def bombard(share: float, attempt: Callable[[random.Random], None]) -> None:
+    """`share` of all inputs, each seeded, timed, and allowed to end well or with a UserError of one line."""
+    refused = 0
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    for seed in range(round(INPUTS * share)):
+        started, message = time.monotonic(), None
+        try:
+            attempt(random.Random(seed))
+        except UserError as error:
+            message = str(error)
+        if message is not None:
+            refused += 1
+            assert message
+            assert "\n" not in message
+        assert time.monotonic() - started < 10, f"seed {seed} took too long"
+    grown_mb = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+    assert grown_mb < 1000
+    assert refused > 0, "no input was refused: nothing was tried"
+
+
+@contextlib.contextmanager
+def damaged(path: Path, content: bytes):  # noqa: ANN201
+    original = path.read_bytes()
+    path.write_bytes(content)
+    try:
+        yield
+    finally:
+        path.write_bytes(original)
+
+
+def test_settings(tmp_path: Path) -> None:
+    keys = ["algorithm", "algorithm.K", "model.arch", "sampling.fanout", "run_dir", "dataset.nodes", "seed", "~model"]
+    values = [
+        "1",
+        "-1",
+        "1e400",
+        "nan",
+        "abc",
+        "[1,2",
+        "[-1,5]",
+        "null",
+        "${seed}",
+        "'",
+        "llcg",
+        "{a:1}",
+        "S",
+        "=",
+        "\\",
+    ]
+    values += ['"a b"', ""]
+
+    def attempt(chance: random.Random) -> None:
+        overrides = [f"{chance.choice([*keys, ''])}={chance.choice(values)}" for _ in range(chance.randrange(1, 3))]
+        if chance.random() < 0.2:
+            overrides = [chance.choice(["+", "++", "~", ""]) + overrides[0]]
+        load_config(overrides)
+
+    bombard(0.1, attempt)
+
+
+def test_manifest(good: Path) -> None:
+    config = load_config([*TINY, f"partition.root={good}/parts"])
+    store, _ = ensure_store(config)
+    text = (store / "manifest.json").read_bytes()
+
+    def attempt(chance: random.Random) -> None:
+        with damaged(store / "manifest.json", mutate_json(chance, text)):
+            manifest = read_manifest(store)
+            assert sum(part["train_nodes"] for part in manifest["parts"]) >= 0
+
+    bombard(0.2, attempt)
+
+
+def test_shard_description(good: Path) -> None:
+    folder = next((good / "parts").iterdir()) / "part0"
+    text = (folder / "graph.json").read_bytes()
+
+    def attempt(chance: random.Random) -> None:
+        with damaged(folder / "graph.json", mutate_json(chance, text)):
+            assert read_shard(folder).graph.num_nodes > 0
+
+    bombard(0.2, attempt)
+
+
+@pytest.mark.parametrize("verify", ["sizes", "full"])
+def test_arrays(good: Path, tmp_path: Path, verify: str) -> None:
+    folder = tmp_path / "part0"
+    shutil.copytree(next((good / "parts").iterdir()) / "part0", folder)
+    contents = {path: path.read_bytes() for path in folder.glob("*.npy")}
+
+    def attempt(chance: random.Random) -> None:
+        path = chance.choice(sorted(contents))
+        bad = mutate_bytes(chance, contents[path])
+        with damaged(path, bad):
+            graph = read_shard(folder, verify).graph
+            assert verify == "sizes" or bad == contents[path]
+            assert graph.num_nodes > 0
+
+    bombard(0.1, attempt)
+
+
+def test_checkpoints(good: Path, tmp_path: Path) -> None:
+    """Half of them with the right hash in the name, as a stranger would write them."""
+    source = max((good / "run" / "checkpoints").glob("server-*"))
+    content = source.read_bytes()
+    config = load_config([*TINY, f"partition.root={good}/parts"])
+    store, _ = ensure_store(config)
+    graph = read_shard(store / "global").graph
+
+    def attempt(chance: random.Random) -> None:
+        folder = tmp_path / "checkpoints"
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+        bad = mutate_bytes(chance, content)
+        name = f"server-r000002-{_hash(bad)}.pt" if chance.random() < 0.5 else source.name
+        (folder / name).write_bytes(bad)
+        files = CheckpointFiles(folder, SERVER)
+        if files.rounds() == [2]:
+            files.load(2)
+            run_dir = tmp_path / "run"
+            shutil.rmtree(run_dir, ignore_errors=True)
+            shutil.copytree(good / "run", run_dir)
+            Server(config, graph, [1, 1], run_dir, folder, start_round=2)
+        else:
+            raise UserError("passed over")
+
+    bombard(0.1, attempt)
+
+
+def test_records(good: Path, tmp_path: Path) -> None:
+    run_dir = tmp_path / "run"
+    shutil.copytree(good / "run", run_dir)
+    config = load_config([*TINY, f"partition.root={good}/parts", f"run_dir={run_dir}"])
+    contents = {name: (run_dir / name).read_bytes() for name in ("metrics.jsonl", "config.yaml", "summary.json")}
+
+    def attempt(chance: random.Random) -> None:
+        name = chance.choice(sorted(contents))
+        mutate = mutate_json if name == "summary.json" else mutate_bytes
+        with damaged(run_dir / name, mutate(chance, contents[name])):
+            examine(config, run_dir)
+            read_rows(run_dir, 2)
+            if chance.random() < 0.02:  # drawing takes a while
+                write_report([run_dir])
+
+    bombard(0.2, attempt)

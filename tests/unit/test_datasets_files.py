@@ -263,6 +263,12 @@ BAD_TEXT = {
     "label twice": ("labels", "e,tea", "f,milk", "line 3: node 'f' stands in line 2 already"),
     "no label column": ("labels", "node,label", "node,class", "no column 'label'; it has 'node', 'class'"),
     "no node column": ("labels", "node,label", "id,label", "no column 'node'; it has 'id', 'label'"),
+    "a measurement": (
+        "labels",
+        "e,tea",
+        "e,0.5",
+        "line 3: column 'label' is 0.5, out of range: a class is a name or a",
+    ),
     "one class": ("labels", "milk", "tea", "column 'label' has 1 class"),
     "split of an unknown node": ("split", "b,train", "z,train", "line 3: node 'z' is not a node of"),
     "unknown split": (

@@ -43,6 +43,11 @@ def _classes(table: Table, order: Array) -> Labels:
     cells = table.frame["label"]
     known = cells.notna().to_numpy()
     numbers = whole_numbers(cells[known])
+    fractions = np.flatnonzero(known & (pd.to_numeric(cells, errors="coerce") % 1 > 0).to_numpy())
+    if len(fractions):
+        row = fractions[0]
+        rule = "a class is a name or a whole number, not a measurement"
+        raise UserError(f"{table.place(row)}: column 'label' is {cells.iloc[row]}, out of range: {rule}")
     found = cells[known].astype(str).to_numpy(np.str_) if numbers is None else numbers
     classes, index = np.unique(found, return_inverse=True)
     if len(classes) < 2:

@@ -9,10 +9,10 @@ import torch
 from torch import Tensor, nn
 
 from llcg_dist import seeding
-from llcg_dist.config import TrainConfig
 from llcg_dist.core.objective import loss
 from llcg_dist.core.parameters import flatten, load_flat
 from llcg_dist.data.graph import TRAIN, Array, Graph
+from llcg_dist.schema import TrainConfig
 
 
 class Sampler(Protocol):

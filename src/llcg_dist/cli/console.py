@@ -52,7 +52,7 @@ class Progress:
         if row["val_score"] is not None:
             self._best = max(self._best, row["val_score"])
             pieces += [f"val {row['val_score']:.4f} (best {self._best:.4f})", f"loss {row['train_loss'] or 0:.4f}"]
-        pieces += [f"{self._bytes / 1e6:.2f} MB sent", f"{elapsed:.0f} s, {left:.0f} s left"]
+        pieces += [f"{self._bytes / 1e6:.2f} MB", f"{elapsed:.0f} s, {left:.0f} s left"]
         self._show("  ".join(pieces), last=done == self._rounds)
         for warning in row["warnings"]:
             say(f"warning: round {done}: {warning}")

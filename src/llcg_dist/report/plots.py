@@ -35,9 +35,10 @@ def draw_curves(runs: Sequence[Run], target: Path) -> None:
     losses.set(xlabel="round", ylabel="training loss", title="whole graph, after each round")
     for axes in (scores, losses):
         axes.grid(alpha=0.3)
+        axes.xaxis.get_major_locator().set_params(integer=True)
         axes.spines[["top", "right"]].set_visible(False)
     if scores.get_lines():
-        scores.legend(frameon=False)
+        figure.legend(*scores.get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False)
     figure.savefig(target, dpi=110)
     plt.close(figure)
 

@@ -35,11 +35,14 @@ lint: setup  ## ruff (rules and format) and mypy
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+# Tests that start no cluster of their own share the two cores; real jobs have them to themselves.
 test: lint  ## the gate: lint, types, unit tests and real multi-process tests
-	$(BIN)/pytest -m "not full"
+	$(BIN)/pytest -m "not full" -n 2 --dist loadfile tests/unit tests/fuzz
+	$(BIN)/pytest -m "not full" tests/distributed
 
 test-full: lint  ## everything in test, and the long trials
-	$(BIN)/pytest
+	$(BIN)/pytest -n 2 --dist loadfile tests/unit tests/fuzz
+	$(BIN)/pytest tests/distributed
 
 fuzz: setup  ## 100,000 damaged inputs: every one loads or ends with our own error
 	LLCG_FUZZ_INPUTS=100000 $(BIN)/pytest tests/fuzz --timeout 7200

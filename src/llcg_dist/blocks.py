@@ -42,10 +42,16 @@ class Block:
     num_dst: int
     degree: Tensor
 
+    def to(self, device: str) -> "Block":
+        if self.indptr.device.type == torch.device(device).type:
+            return self
+        indptr, indices, degree = (tensor.to(device) for tensor in (self.indptr, self.indices, self.degree))
+        return Block(indptr, indices, self.num_src, self.num_dst, degree)
+
     @cached_property
     def adjacency(self) -> Tensor:
         """[num_dst, num_src] CSR of ones, for a mean over the neighbours (without the node itself)."""
-        return self._csr(self.indptr, self.indices, torch.ones(len(self.indices)))
+        return self._csr(self.indptr, self.indices, torch.ones(len(self.indices), device=self.degree.device))
 
     @cached_property
     def attention_adjacency(self) -> Tensor:
@@ -54,7 +60,9 @@ class Block:
         Indices are int64: PyG's softmax over several heads takes no other.
         """
         pattern = self._with_self_loops
-        return self._csr(pattern.indptr.long(), pattern.indices.long(), torch.ones(len(pattern.indices)))
+        return self._csr(
+            pattern.indptr.long(), pattern.indices.long(), torch.ones(len(pattern.indices), device=self.degree.device)
+        )
 
     def gcn_adjacency(self, norm: str) -> Tensor:
         """[num_dst, num_src] CSR of D^-1/2 (A+I) D^-1/2 (symmetric) or D^-1 (A+I) (row), D from the graph's degrees.
@@ -68,21 +76,22 @@ class Block:
         left = inverse[: self.num_dst]
         right = inverse if norm == "symmetric" else torch.ones_like(inverse)
         stands_for = self.degree[: self.num_dst] / self.indptr.diff().clamp(min=1)
-        values = torch.empty(len(pattern.indices))
+        values = torch.empty(len(pattern.indices), device=self.degree.device)
         values[pattern.self_loop] = left * right[: self.num_dst]
         values[pattern.neighbour] = (left * stands_for)[pattern.row] * right[self.indices.long()]
         return self._csr(pattern.indptr, pattern.indices, values)
 
     @cached_property
     def _with_self_loops(self) -> _WithSelfLoops:
-        own = torch.arange(self.num_dst)
+        device = self.indptr.device
+        own = torch.arange(self.num_dst, device=device)
         row = torch.repeat_interleave(own, self.indptr.diff())
         self_loop = self.indptr[:-1].long() + own
-        neighbour = torch.arange(len(row)) + row + 1
-        indices = torch.empty(len(row) + self.num_dst, dtype=self.indices.dtype)
+        neighbour = torch.arange(len(row), device=device) + row + 1
+        indices = torch.empty(len(row) + self.num_dst, dtype=self.indices.dtype, device=device)
         indices[self_loop] = own.to(indices.dtype)
         indices[neighbour] = self.indices
-        indptr = self.indptr + torch.arange(self.num_dst + 1, dtype=self.indptr.dtype)
+        indptr = self.indptr + torch.arange(self.num_dst + 1, dtype=self.indptr.dtype, device=device)
         return _WithSelfLoops(indptr, indices, self_loop, neighbour, row)
 
     def _csr(self, indptr: Tensor, indices: Tensor, values: Tensor) -> Tensor:

@@ -14,11 +14,12 @@ import torch
 from torch import Tensor
 
 from llcg_dist.comm.ledger import Ledger
-from llcg_dist.config import Config, to_yaml
+from llcg_dist.config import to_yaml
 from llcg_dist.core.evaluate import Scores
 from llcg_dist.data.store import write_bytes, write_json
 from llcg_dist.engine import RoundResult
 from llcg_dist.errors import UserError
+from llcg_dist.schema import Config
 
 log = logging.getLogger(__name__)
 

@@ -14,7 +14,6 @@ from llcg_dist.algorithms import Algorithm
 from llcg_dist.checkpoint import SERVER, CheckpointFiles, Saver, fitting
 from llcg_dist.comm.channel import Report, ServerChannel, Update
 from llcg_dist.comm.ledger import Traffic
-from llcg_dist.config import Config
 from llcg_dist.core.accept import accept
 from llcg_dist.core.average import averaging_weights
 from llcg_dist.core.evaluate import Evaluator
@@ -26,6 +25,7 @@ from llcg_dist.errors import TrainingError
 from llcg_dist.models import build_model
 from llcg_dist.record import Recorder, Row
 from llcg_dist.sampling import NeighborSampler, fanouts_per_layer
+from llcg_dist.schema import Config
 from llcg_dist.worker import peak_rss_mb
 
 

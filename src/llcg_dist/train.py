@@ -19,7 +19,7 @@ from llcg_dist.comm.handshake import agree, newest_common_round, offer
 from llcg_dist.comm.ledger import Ledger
 from llcg_dist.comm.loopback import LoopbackChannel
 from llcg_dist.comm.torch_dist import Cluster, DistMachineChannel, DistServerChannel, choose_backend
-from llcg_dist.config import Config, load_config
+from llcg_dist.config import load_config
 from llcg_dist.data.graph import TRAIN
 from llcg_dist.data.partition import ensure_store, store_path
 from llcg_dist.data.store import Shard, held_parts, read_shard, write_json
@@ -37,6 +37,7 @@ from llcg_dist.process import (
     name_of,
 )
 from llcg_dist.run_dir import RunLock, RunState, choose_run_dir, examine
+from llcg_dist.schema import Config
 from llcg_dist.server import Server
 from llcg_dist.worker import Machine
 

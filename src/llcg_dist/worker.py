@@ -9,12 +9,12 @@ import torch
 from llcg_dist import seeding
 from llcg_dist.checkpoint import CheckpointFiles, Saver, fitting, part_owner
 from llcg_dist.comm.channel import Order, Report, Update
-from llcg_dist.config import Config
 from llcg_dist.core.learner import Learner, Walker
 from llcg_dist.core.parameters import flatten
 from llcg_dist.data.graph import Graph
 from llcg_dist.models import build_model
 from llcg_dist.sampling import NeighborSampler, fanouts_per_layer
+from llcg_dist.schema import Config
 
 log = logging.getLogger(__name__)
 

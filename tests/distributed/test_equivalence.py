@@ -1,5 +1,6 @@
 """Same mathematics, same bits: spec equivalences over real processes."""
 
+import itertools
 import json
 import shutil
 from pathlib import Path
@@ -13,6 +14,7 @@ from llcg_dist.data.partition import ensure_store
 from tests.distributed.jobs import llcg, rows, summary, torchrun
 
 TINY = ["experiment=tiny", "cluster.num_machines=2", "num_rounds=4", "algorithm.K=3"]
+ZOO = list(itertools.product(["gat", "appnp", "resgcn", "skip_sage", "mlp", "arch"], ["llcg", "psgd_pa"]))
 PLAIN_AVERAGING = ["algorithm.batchnorm_stats=average", "algorithm.rho=1.0"]
 
 
@@ -37,6 +39,10 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
         [*tiny, *PLAIN_AVERAGING, "algorithm=psgd_pa", f"run_dir={root}/psgd_pa"],
         [*tiny, "model=gcn", "algorithm.averaging=train_nodes", f"run_dir={root}/gcn"],
         apart,
+        *(
+            [*tiny, f"model={model}", f"algorithm={method}", f"run_dir={root}/{model}-{method}"]
+            for model, method in ZOO
+        ),
     ]
     (root / "jobs.json").write_text(json.dumps(jobs))
     outcome = torchrun(3, str(Path(__file__).with_name("several.py")), str(root / "jobs.json"))
@@ -83,6 +89,14 @@ def test_loopback_equals_processes(runs: Path, name: str, overrides: list[str]) 
     )
     for real, looped in zip(rows(runs / name), rows(runs / f"loopback_{name}"), strict=True):
         assert [real[key] for key in counted] == [looped[key] for key in counted]
+
+
+@pytest.mark.parametrize(("name", "method"), ZOO)
+def test_every_model_trains_over_real_processes(runs: Path, name: str, method: str) -> None:
+    losses = [row["train_loss"] for row in rows(runs / f"{name}-{method}")]
+    assert losses[-1] < losses[0]
+    state = torch.load(runs / f"{name}-{method}" / "model.pt", weights_only=True)
+    assert all(torch.isfinite(tensor).all() for tensor in state.values())
 
 
 def test_parts_not_ranks_decide_the_bits(runs: Path) -> None:

@@ -11,7 +11,7 @@ from tests.distributed.jobs import BIN, finish, is_alive, members, rank_of, star
 from tests.distributed.netns import Host, hosts
 
 TIMEOUT = 5
-JOB = ["experiment=tiny", "num_rounds=400", f"cluster.timeout={TIMEOUT}", "cluster.join_timeout=60"]
+JOB = ["experiment=tiny", "num_rounds=200", f"cluster.timeout={TIMEOUT}", "cluster.join_timeout=60"]
 
 
 def torchrun(host: Host, head: Host, processes: int, *overrides: str) -> list[str]:

@@ -12,14 +12,18 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 import torch
 
 from llcg_dist import train
 from llcg_dist.checkpoint import SERVER, CheckpointFiles, _hash
 from llcg_dist.config import load_config
+from llcg_dist.data.datasets import load_dataset
 from llcg_dist.data.partition import ensure_store
 from llcg_dist.data.store import read_manifest, read_shard
+from llcg_dist.dataset_config import FilesConfig
 from llcg_dist.errors import UserError
 from llcg_dist.record import read_rows
 from llcg_dist.report import write_report
@@ -96,7 +100,7 @@ def test_settings(tmp_path: Path) -> None:
             overrides = [chance.choice(["+", "++", "~", ""]) + overrides[0]]
         load_config(overrides)
 
-    bombard(0.1, attempt)
+    bombard(0.05, attempt)
 
 
 def test_manifest(good: Path) -> None:
@@ -109,7 +113,7 @@ def test_manifest(good: Path) -> None:
             manifest = read_manifest(store)
             assert sum(part["train_nodes"] for part in manifest["parts"]) >= 0
 
-    bombard(0.2, attempt)
+    bombard(0.15, attempt)
 
 
 def test_shard_description(good: Path) -> None:
@@ -120,7 +124,7 @@ def test_shard_description(good: Path) -> None:
         with damaged(folder / "graph.json", mutate_json(chance, text)):
             assert read_shard(folder).graph.num_nodes > 0
 
-    bombard(0.2, attempt)
+    bombard(0.15, attempt)
 
 
 @pytest.mark.parametrize("verify", ["sizes", "full"])
@@ -184,3 +188,39 @@ def test_records(good: Path, tmp_path: Path) -> None:
                 write_report([run_dir])
 
     bombard(0.2, attempt)
+
+
+def own_graph(folder: Path) -> dict[str, Path]:
+    """A graph in every format that a user may bring."""
+    rng = np.random.default_rng(0)
+    nodes = [f"n{i}" for i in range(30)]
+    edges = pd.DataFrame({"src": rng.choice(nodes, 80), "dst": rng.choice(nodes, 80)})
+    features = pd.DataFrame({"node": nodes, "a": rng.standard_normal(30), "b": rng.standard_normal(30)})
+    labels = pd.DataFrame({"node": nodes, "label": rng.choice(["x", "y"], 30)})
+    split = pd.DataFrame({"node": nodes, "split": rng.choice(["train", "val", "test"], 30)})
+    tables = {"edges": edges, "features": features, "labels": labels, "split": split}
+    for name, table in tables.items():
+        table.to_csv(folder / f"{name}.csv", index=False)
+        table.to_parquet(folder / f"{name}.parquet", index=False)
+    np.save(folder / "edges.npy", rng.integers(0, 30, (2, 80)))
+    np.save(folder / "features.npy", rng.standard_normal((30, 4), dtype=np.float32))
+    pd.DataFrame({"node": range(30), "label": rng.integers(0, 2, 30)}).to_csv(folder / "numbered.csv", index=False)
+    return {path.name: path for path in folder.iterdir()}
+
+
+def test_own_graphs(tmp_path: Path) -> None:
+    files = own_graph(tmp_path)
+    contents = {name: path.read_bytes() for name, path in files.items()}
+    choices = [
+        {"edges": f"edges.{kind}", "features": f"features.{kind}", "labels": f"labels.{kind}", "split": f"split.{kind}"}
+        for kind in ("csv", "parquet")
+    ] + [{"edges": "edges.npy", "features": "features.npy", "labels": "numbered.csv"}]
+
+    def attempt(chance: random.Random) -> None:
+        chosen = chance.choice(choices)
+        victim = chosen[chance.choice(sorted(chosen))]
+        with damaged(files[victim], mutate_bytes(chance, contents[victim])):
+            config = FilesConfig(**{setting: str(files[name]) for setting, name in chosen.items()})
+            assert load_dataset(config).num_nodes > 0
+
+    bombard(0.15, attempt)

@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from llcg_dist.config import Config, arch_string, load_config
+from llcg_dist.checks import arch_string
+from llcg_dist.config import load_config
+from llcg_dist.schema import Config
 
 CONF = Path(str(importlib.resources.files("llcg_dist.conf")))
 

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from llcg_dist.blocks import whole_graph
-from llcg_dist.config import ModelConfig
 from llcg_dist.core.evaluate import Evaluator
 from llcg_dist.core.layerwise import EDGES_PER_NODE, WholeGraphForward, _chunk_bounds, _scratch_array
 from llcg_dist.core.objective import loss, score
@@ -22,6 +21,7 @@ from llcg_dist.data.graph import TEST, TRAIN, UNUSED, VAL, Graph, undirected_csr
 from llcg_dist.errors import UserError
 from llcg_dist.models import build_model
 from llcg_dist.models.stages import GraphModel
+from llcg_dist.schema import ModelConfig
 
 F, C = 6, 4
 NAMES = ["sage", "gcn", "mlp", "gat", "appnp", "resgcn", "skip_sage"]
@@ -149,7 +149,7 @@ def test_a_scratch_folder_that_cannot_serve_is_named(tmp_path: Path) -> None:
 MEASURE = """
 import resource, sys
 import numpy as np, torch
-from llcg_dist.config import ModelConfig
+from llcg_dist.schema import ModelConfig
 from llcg_dist.core.layerwise import WholeGraphForward
 from llcg_dist.data.graph import Graph
 from llcg_dist.models import build_model

@@ -5,9 +5,9 @@ from collections.abc import Callable, Sequence
 from torch import Tensor
 
 from llcg_dist.comm.ledger import Kind
-from llcg_dist.config import Config
 from llcg_dist.core.average import weighted_average
 from llcg_dist.core.schedule import local_steps
+from llcg_dist.schema import Config
 
 Walk = Callable[[Tensor, int, int], Tensor]
 """(theta, round, steps) -> theta: gradient steps on the server's whole graph."""

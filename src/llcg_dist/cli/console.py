@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from llcg_dist.config import Config
+from llcg_dist.schema import Config
 
 
 def say(line: str) -> None:

@@ -13,8 +13,9 @@ from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
 from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
 from llcg_dist.cli.console import print_error
-from llcg_dist.config import ClusterConfig, quoted_override
+from llcg_dist.config import quoted_override
 from llcg_dist.data.store import make_folder
+from llcg_dist.schema import ClusterConfig
 
 _GRACE = 10
 """Seconds that ranks get to end by themselves before they are killed."""

@@ -1,5 +1,6 @@
 """`llcg COMMAND [hydra overrides]`."""
 
+import os
 import shutil
 import sys
 from collections.abc import Callable, Sequence
@@ -9,8 +10,10 @@ from typing import Any
 
 from llcg_dist import __version__
 from llcg_dist.cli.console import percent, print_error, say, summary_table, table
-from llcg_dist.config import Config, describe, load_config
+from llcg_dist.cli.help import describe
+from llcg_dist.config import load_config
 from llcg_dist.errors import UserError
+from llcg_dist.schema import Config
 
 _USAGE = """usage: llcg COMMAND [key=value ...]
 
@@ -24,7 +27,12 @@ Settings are Hydra overrides: groups (algorithm=psgd_pa, model=gcn, partition=ra
 
 
 def main() -> None:
-    sys.exit(run(sys.argv[1:]))
+    try:
+        code = run(sys.argv[1:])
+    except BrokenPipeError:  # the reader (head, less) has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 0
+    sys.exit(code)
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -153,7 +161,9 @@ def _help(command: str) -> None:
     say(_USAGE)
     if command == "report":
         return
-    say("\nGroups: " + ", ".join(_groups()))
+    say("\nGroups:")
+    for line in _groups():
+        say(f"  {line}")
     say("\nKeys:")
     for key, type_name, default, text in describe():
         shown = "" if default is MISSING or default == "???" else f" = {default}"
@@ -169,7 +179,14 @@ def _groups() -> list[str]:
 
 
 def _choices(group: Path) -> list[str]:
-    return sorted(str(file.relative_to(group).with_suffix("")) for file in group.rglob("*.yaml"))
+    """Choices by name; of a folder with many of them, the number."""
+    names = sorted(file.stem for file in group.glob("*.yaml"))
+    for folder in sorted(path for path in group.iterdir() if path.is_dir()):
+        within = sorted(f"{folder.name}/{file.stem}" for file in folder.glob("*.yaml"))
+        names += (
+            within if len(within) <= 5 else [f"{folder.name}/... ({len(within)}, see conf/{group.name}/{folder.name})"]
+        )
+    return names
 
 
 if __name__ == "__main__":

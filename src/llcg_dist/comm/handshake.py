@@ -14,8 +14,9 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import maximum_bipartite_matching
 
 from llcg_dist import __version__
-from llcg_dist.config import Config, fingerprint
+from llcg_dist.config import fingerprint
 from llcg_dist.errors import UserError
+from llcg_dist.schema import Config
 
 
 def offer(config: Config, store_ids: dict[int, str], checkpoints: dict[int, list[int]]) -> dict[str, Any]:

@@ -9,10 +9,10 @@ import torch
 from torch import Tensor, nn
 
 from llcg_dist import seeding
-from llcg_dist.config import TrainConfig
 from llcg_dist.core.objective import loss
 from llcg_dist.core.parameters import flatten, load_flat
 from llcg_dist.data.graph import TRAIN, Array, Graph
+from llcg_dist.schema import TrainConfig
 
 
 class Sampler(Protocol):
@@ -69,7 +69,8 @@ class Learner:
         size = min(self._walker.batch_size, len(self._train_nodes))
         seeds = rng.choice(self._train_nodes, size, replace=False)
         batch = self._sampler.sample(seeds, seed=int(rng.integers(2**31)))
-        logits = self._model(self._features[batch.inputs].to(self._device), batch.blocks)
+        inputs = self._features[batch.inputs].to(self._device).float()  # a store may hold half precision
+        logits = self._model(inputs, [block.to(self._device) for block in batch.blocks])
         value = loss(logits, self._labels[batch.outputs].to(self._device), self._task)
         self._optimizer.zero_grad(set_to_none=True)
         value.backward()

@@ -88,7 +88,10 @@ class Graph:
             bad = (self.labels < 0) | (self.labels >= self.num_classes)
             known = self.split != UNUSED
             wrong = np.flatnonzero(bad & known)
-            require(len(wrong) == 0, f"label of node {wrong[:1]} is outside 0..{self.num_classes - 1}")
+            require(
+                len(wrong) == 0,
+                f"label of node {int(wrong[0]) if len(wrong) else 0} is outside 0..{self.num_classes - 1}",
+            )
         else:
             require(self.labels.shape == (n, self.num_classes), f"labels must have shape [{n}, {self.num_classes}]")
             zero_one = all(np.isin(self.labels[rows], (0, 1)).all() for rows in row_slices(self.labels))

@@ -15,11 +15,13 @@ from typing import Any
 import numpy as np
 
 from llcg_dist import __version__
-from llcg_dist.config import Config, DatasetConfig, PartitionConfig, fingerprint, flat_items
+from llcg_dist.config import fingerprint, flat_items
 from llcg_dist.data.datasets import content_hashes, load_dataset
 from llcg_dist.data.graph import TRAIN, Array, Graph, cut_edge_counts, induced_subgraph, reordered_topology
 from llcg_dist.data.store import SCHEMA_VERSION, make_folder, read_manifest, staged_folder, write_json, write_shard
+from llcg_dist.dataset_config import DatasetConfig
 from llcg_dist.errors import UserError
+from llcg_dist.schema import Config, PartitionConfig
 
 
 def store_path(config: Config) -> Path:

@@ -5,8 +5,8 @@ from torch import Tensor, nn
 from torch_geometric.utils import spmm
 
 from llcg_dist.blocks import Block
-from llcg_dist.config import ModelConfig
 from llcg_dist.models.stages import BlockLayer, GraphModel, Stage
+from llcg_dist.schema import ModelConfig
 
 
 class Propagate(BlockLayer):

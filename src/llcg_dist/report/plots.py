@@ -36,7 +36,8 @@ def draw_curves(runs: Sequence[Run], target: Path) -> None:
     for axes in (scores, losses):
         axes.grid(alpha=0.3)
         axes.spines[["top", "right"]].set_visible(False)
-    scores.legend(frameon=False)
+    if scores.get_lines():
+        scores.legend(frameon=False)
     figure.savefig(target, dpi=110)
     plt.close(figure)
 

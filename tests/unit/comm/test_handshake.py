@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from llcg_dist import __version__
 from llcg_dist.comm.handshake import agree, match_parts, newest_common_round, offer
-from llcg_dist.config import Config, DatasetConfig, PartitionConfig
+from llcg_dist.dataset_config import DatasetConfig
 from llcg_dist.errors import UserError
+from llcg_dist.schema import Config, PartitionConfig
 
 
 @st.composite

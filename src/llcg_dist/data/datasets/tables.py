@@ -109,7 +109,9 @@ def _read_csv(path: Path, text: Sequence[str]) -> pd.DataFrame:
 def _read_parquet(path: Path, columns: list[str]) -> pd.DataFrame:
     import pyarrow.parquet
 
-    frame = pyarrow.parquet.read_table(path, columns=columns).to_pandas(ignore_metadata=True)
+    table = pyarrow.parquet.read_table(path, columns=columns)
+    table.validate(full=True)  # a damaged page can hold text that is none, found only when someone reads it
+    frame = table.to_pandas(ignore_metadata=True)
     coded = [column for column in columns if isinstance(frame[column].dtype, pd.CategoricalDtype)]
     return frame.astype(dict.fromkeys(coded, object))
 

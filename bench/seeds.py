@@ -1,6 +1,6 @@
-"""The demo's claim over five seeds and real processes: every method under both kinds of BatchNorm statistics.
+"""Methods compared over seeds, each under both kinds of BatchNorm statistics; by default the demo's settings.
 
-    python -m bench.demo_seeds [--seeds 5] [--out runs/demo_seeds] [overrides...]
+    python -m bench.seeds [--seeds 5] [--out runs/seeds] [overrides...]
 
 Prints the table of docs/reproduce.md and writes the curves to <out>/report/curves.png. Finished runs are kept and not
 repeated, so that an interrupted call can be continued.
@@ -22,7 +22,7 @@ STATISTICS = ("average", "recalibrate")
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--out", type=Path, default=Path("runs/demo_seeds"))
+    parser.add_argument("--out", type=Path, default=Path("runs/seeds"))
     arguments, overrides = parser.parse_known_args()
     table = [
         "| method | BatchNorm statistics | final val % | best val % | test % at best val |",

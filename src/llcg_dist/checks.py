@@ -1,0 +1,128 @@
+"""Rules that settings must keep, one by one and together; a UserError names the key and the rule."""
+
+from typing import Any
+
+from llcg_dist.dataset_config import check_name
+from llcg_dist.errors import UserError
+from llcg_dist.schema import Config, ModelConfig
+
+_LAYER_OF_MODEL = {"sage": "S", "gcn": "G", "mlp": "L"}
+_OTHER_MODELS = ("gat", "appnp", "resgcn", "skip_sage")
+
+_CHOICES = {
+    "partition.method": ("metis", "random"),
+    "model.name": (*_LAYER_OF_MODEL, "arch", *_OTHER_MODELS),
+    "model.norm": ("batch", "none"),
+    "model.gcn_norm": ("symmetric", "row"),
+    "algorithm.schedule": ("equal_total", "literal"),
+    "algorithm.batchnorm_stats": ("average", "recalibrate"),
+    "algorithm.averaging": ("uniform", "train_nodes"),
+    "train.optimizer": ("adam", "sgd"),
+    "train.optimizer_state": ("keep", "reset"),
+    "on_nonfinite": ("fail", "skip"),
+    "verify": ("full", "sizes"),
+    "resume": ("auto", "must", "never"),
+    "cluster.backend": ("auto", "gloo", "nccl", "loopback"),
+    "cluster.device": ("auto", "cpu", "cuda"),
+}
+
+
+def validate(config: Config) -> None:
+    """Raises UserError for the first setting that cannot work, naming the key and the rule."""
+    for key, choices in _CHOICES.items():
+        _require(_value(config, key) in choices, config, key, "must be one of " + ", ".join(choices))
+    for key in ("num_rounds", "cluster.num_machines", "cluster.threads", "train.local_batch_size", "checkpoint.keep"):
+        _require(_value(config, key) >= 1, config, key, "must be at least 1")
+    for key in ("train.server_batch_size", "model.hidden", "model.layers", "model.heads", "evaluate.chunk"):
+        _require(_value(config, key) >= 1, config, key, "must be at least 1")
+    for key in (
+        "seed",
+        "partition.seed",
+        "dataset.seed",
+        "algorithm.S",
+        "evaluate.every",
+        "train.weight_decay",
+        "checkpoint.every",
+        "cluster.max_restarts",
+    ):
+        _require(_value(config, key) >= 0, config, key, "must not be negative")
+    for key in ("train.local_lr", "train.server_lr", "cluster.timeout", "cluster.join_timeout", "algorithm.rho"):
+        _require(0 < _value(config, key) < float("inf"), config, key, "must be a positive number")
+    check_name(config.dataset)
+    algorithm = config.algorithm
+    _require(0 <= config.model.dropout < 1, config, "model.dropout", "must lie in [0, 1)")
+    _require(0 < algorithm.K < float("inf"), config, "algorithm.K", "must be a positive number of local steps")
+    if algorithm.schedule == "equal_total":
+        rule = "must be at least 1 with schedule=equal_total (every round takes a step)"
+        _require(algorithm.K >= 1, config, "algorithm.K", rule)
+    if algorithm.max_local_steps is not None:
+        _require(algorithm.max_local_steps >= 1, config, "algorithm.max_local_steps", "must be at least 1")
+    if algorithm.name in ("psgd_pa", "single"):
+        rule = f"must be 0: {algorithm.name} has no correction; use algorithm=llcg"
+        _require(algorithm.S == 0, config, "algorithm.S", rule)
+    if algorithm.name == "server_only":
+        _require(algorithm.S >= 1, config, "algorithm.S", "must be at least 1: server_only does nothing else")
+    _check_model(config)
+
+
+def arch_string(config: ModelConfig) -> str:
+    """The model layer by layer: model=sage with two layers and BatchNorm is SBS."""
+    if config.arch:
+        return config.arch
+    between = "B" if config.norm == "batch" else ""
+    return ("B" if config.input_norm else "") + between.join(_LAYER_OF_MODEL[config.name] * config.layers)
+
+
+def message_passing_layers(config: ModelConfig) -> int:
+    """How many layers read neighbours."""
+    if config.name in _OTHER_MODELS:
+        return config.layers
+    return sum(letter in "GS" for letter in arch_string(config))
+
+
+def _check_model(config: Config) -> None:
+    model = config.model
+    if model.name in _OTHER_MODELS:
+        _require(model.arch is None, config, "model.arch", f"model={model.name} has no arch; use model=arch")
+    else:
+        _check_arch(config)
+    _require(0 <= model.teleport <= 1, config, "model.teleport", "must lie in [0, 1]")
+    if model.name == "gat":
+        rule = f"must divide model.hidden={model.hidden}, which the heads share"
+        _require(model.hidden % model.heads == 0, config, "model.heads", rule)
+    depth = message_passing_layers(model)
+    for key in ("sampling.fanout", "sampling.server_fanout"):
+        fanout = _value(config, key)
+        _require(_is_fanout(fanout), config, key, "must be -1 or a positive whole number, or a list of them")
+        rule = f"must be one number, or one for each of the model's {depth} message-passing layers"
+        _require(not isinstance(fanout, list) or len(fanout) == depth, config, key, rule)
+
+
+def _check_arch(config: Config) -> None:
+    model = config.model
+    if model.name == "arch" and not model.arch:
+        raise UserError("model.arch: must be set with model=arch, e.g. model.arch=SBSBS")
+    arch = arch_string(model)
+    if not set(arch) <= set("GSLB") or not set(arch) & set("GSL"):
+        rule = "must be made of G (GCN), S (SAGE), L (linear) and B (BatchNorm), with at least one of G, S, L"
+        raise UserError(f"model.arch={arch}: {rule}")
+    if model.arch:
+        rule = "has no effect on a model that is spelled out; write a leading B into model.arch"
+        _require(not model.input_norm, config, "model.input_norm", rule)
+
+
+def _is_fanout(value: Any) -> bool:
+    values = value if isinstance(value, list) and value else [value]
+    return all(isinstance(v, int) and not isinstance(v, bool) and (v == -1 or v >= 1) for v in values)
+
+
+def _require(holds: bool, config: Config, key: str, rule: str) -> None:
+    if not holds:
+        raise UserError(f"{key}={_value(config, key)}: {rule}")
+
+
+def _value(config: Config, key: str) -> Any:
+    value: Any = config
+    for name in key.split("."):
+        value = getattr(value, name)
+    return value

@@ -1,9 +1,11 @@
 """OGB's graphs from small files in its own on-disk formats, and MAG240M's memory-mapped features."""
 
+import json
 import tracemalloc
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from llcg_dist.config import load_config
@@ -11,6 +13,8 @@ from llcg_dist.data.graph import TEST, TRAIN, UNUSED, VAL, Array, Graph
 from llcg_dist.data.partition import ensure_store
 from llcg_dist.data.store import read_shard
 from llcg_dist.errors import UserError
+from llcg_dist.predict import predict
+from llcg_dist.train import main as train
 from tests.unit.raw_files import (
     EDGES,
     NODES,
@@ -19,13 +23,14 @@ from tests.unit.raw_files import (
     edges_of,
     features,
     loaded,
+    own_arithmetic,
     several_labels,
     undirected,
     write_mag240m,
     write_ogbn,
 )
 
-pytestmark = pytest.mark.usefixtures(alone.__name__)
+pytestmark = pytest.mark.usefixtures(alone.__name__, own_arithmetic.__name__)
 
 CLASSES = (np.arange(NODES) % 3)[:, None]
 YEARS = np.full((NODES, 1), 2015)
@@ -161,6 +166,22 @@ def test_mag240m_stays_on_disk_all_the_way_to_its_parts(tmp_path: Path) -> None:
         nodes = shard.extra.get("nodes", ring)
         assert shard.graph.features.dtype == np.float16
         assert (shard.graph.features[:, 0] == nodes % 1000).all()
+
+
+def test_a_model_trains_and_predicts_on_half_precision(tmp_path: Path) -> None:
+    write_mag240m(tmp_path / "data", mag_edges(), PAPER_LABELS, features().astype(np.float16))
+    places = [
+        f"dataset.root={tmp_path / 'data'}",
+        f"partition.root={tmp_path / 'parts'}",
+        f"run_dir={tmp_path / 'run'}",
+    ]
+    quick = ["partition=random", "cluster.num_machines=2", "cluster.backend=loopback", "num_rounds=2", "model.hidden=4"]
+    assert train(["dataset=mag240m", "model=skip_sage", *places, *quick]) == 0
+    summary = json.loads((tmp_path / "run" / "summary.json").read_text())
+    assert 0 <= summary["best_val_score"] <= 1
+    assert summary["final_test_score"] is None  # its labels are not public
+    predictions = pd.read_csv(predict([f"run_dir={tmp_path / 'run'}"]))
+    assert predictions["node"].tolist() == list(range(NODES))
 
 
 @pytest.mark.parametrize("file", ["RELEASE_v1.txt", "split_dict.pt", "processed/paper/node_feat.npy"])

@@ -1,5 +1,6 @@
 """Rules that settings must keep, one by one and together; a UserError names the key and the rule."""
 
+from pathlib import Path
 from typing import Any
 
 from llcg_dist.dataset_config import check_name
@@ -62,6 +63,10 @@ def validate(config: Config) -> None:
         _require(algorithm.S == 0, config, "algorithm.S", rule)
     if algorithm.name == "server_only":
         _require(algorithm.S >= 1, config, "algorithm.S", "must be at least 1: server_only does nothing else")
+    if config.run_dir and Path(config.run_dir).resolve() == Path(config.partition.root).resolve():
+        raise UserError(
+            f"run_dir={config.run_dir}: must not be partition.root; records and parts need folders of their own"
+        )
     _check_model(config)
 
 

@@ -90,6 +90,7 @@ BAD_OVERRIDES: list[tuple[list[str], str]] = [
     (["algorithm.S=-1"], "algorithm.S"),
     (["algorithm.S=0.5"], "algorithm.S"),
     (["algorithm=psgd_pa", "algorithm.S=1"], "algorithm.S"),
+    (["run_dir=here", "partition.root=./here"], "run_dir"),
     (["algorithm=single", "algorithm.S=1"], "algorithm.S"),
     (["algorithm=server_only", "algorithm.S=0"], "algorithm.S"),
     (["algorithm=fedavg"], "algorithm"),

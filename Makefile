@@ -45,7 +45,7 @@ test-full: lint  ## everything in test, and the long trials
 	$(BIN)/pytest tests/distributed
 
 fuzz: setup  ## 100,000 damaged inputs: every one loads or ends with our own error
-	LLCG_FUZZ_INPUTS=100000 $(BIN)/pytest tests/fuzz --timeout 7200
+	LLCG_FUZZ_INPUTS=100000 $(BIN)/pytest -n 2 tests/fuzz --timeout 7200
 
 clean:  ## remove the virtual environment and caches (runs and partitions stay)
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis build src/*.egg-info

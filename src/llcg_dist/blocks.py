@@ -12,7 +12,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from llcg_dist.data.graph import Graph
+from llcg_dist.data.graph import Graph, Topology
 
 warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta state")
 # Store arrays are mapped read-only on purpose: nothing here writes to them.
@@ -99,7 +99,7 @@ class Block:
         return torch.sparse_csr_tensor(indptr, indices, values, size=size, check_invariants=False)
 
 
-def degrees(graph: Graph) -> Tensor:
+def degrees(graph: Graph | Topology) -> Tensor:
     """[N] float32: each node's number of neighbours."""
     return torch.from_numpy(graph.indptr).diff().float()
 

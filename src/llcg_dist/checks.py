@@ -58,7 +58,10 @@ def validate(config: Config) -> None:
         _require(algorithm.K >= 1, config, "algorithm.K", rule)
     if algorithm.max_local_steps is not None:
         _require(algorithm.max_local_steps >= 1, config, "algorithm.max_local_steps", "must be at least 1")
-    if algorithm.name in ("psgd_pa", "single"):
+    _require(algorithm.feature_cache >= 0, config, "algorithm.feature_cache", "must not be negative")
+    rule = "must be a positive share of a part's nodes, such as 0.1"
+    _require(0 < algorithm.storage_overhead < float("inf"), config, "algorithm.storage_overhead", rule)
+    if algorithm.name in ("psgd_pa", "single", "ggs", "full_sync", "subgraph_approx"):
         rule = f"must be 0: {algorithm.name} has no correction; use algorithm=llcg"
         _require(algorithm.S == 0, config, "algorithm.S", rule)
     if algorithm.name == "server_only":

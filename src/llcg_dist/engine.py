@@ -13,7 +13,7 @@ from torch import Tensor
 
 from llcg_dist.algorithms import Algorithm
 from llcg_dist.algorithms.base import Walk
-from llcg_dist.comm.channel import MachineChannel, Order, Report, ServerChannel, Update
+from llcg_dist.comm.channel import MachineChannel, MachineRound, Order, Report, ServerChannel, Update
 from llcg_dist.comm.ledger import Traffic
 
 
@@ -34,7 +34,10 @@ class RoundResult:
 class Steward(Protocol):
     """What the server does around the loop, so that the loop reads like the algorithm."""
 
-    def admit(self, updates: list[Update], round_: int) -> tuple[list[Tensor], list[float], list[int]]:
+    def share_steps(self, theta: Tensor, round_: int, channel: ServerChannel) -> Tensor:
+        """Takes the round's steps together with the machines, along the mean of their gradients."""
+
+    def admit(self, theta: Tensor, updates: list[Update], round_: int) -> tuple[list[Tensor], list[float], list[int]]:
         """The parameters that may be averaged, their weights, and the parts that were skipped."""
 
     def keep(self, result: RoundResult) -> None:
@@ -59,13 +62,16 @@ def run_server(
     """Rounds first_round..R from `theta`; `unjudged` is a round before them that is not recorded yet."""
     for r in range(first_round, algorithm.config.num_rounds + 1):  # line 1
         started = time.perf_counter()
-        channel.broadcast(Order(theta, steward.whole_round()))  # line 3: machines receive the model
+        kept = algorithm.shares_gradients and r > first_round  # then the machines hold the same model already
+        channel.broadcast(Order(None if kept else theta, steward.whole_round()))  # line 3: machines receive the model
         if unjudged is not None:
             steward.judge(unjudged)  # round r-1, while the machines train round r
         judged = time.perf_counter()
+        if algorithm.shares_gradients:
+            theta = steward.share_steps(theta, r, channel)
         updates = channel.gather(r)  # lines 4-10: machines take steps(r) steps and send
         gathered = time.perf_counter()
-        thetas, weights, skipped = steward.admit(list(updates), r)
+        thetas, weights, skipped = steward.admit(theta, list(updates), r)
         theta = algorithm.average(theta, thetas, weights)  # line 11
         theta = algorithm.correct(theta, r, walk)  # lines 12-17: S steps on the whole graph
         ended = time.perf_counter()
@@ -88,9 +94,19 @@ def run_server(
 
 
 def run_machine(
-    first_round: int, num_rounds: int, learn: Callable[[Order, int], Update], channel: MachineChannel
+    first_round: int, num_rounds: int, learn: Callable[[Order, int], MachineRound], channel: MachineChannel
 ) -> None:
     for r in range(first_round, num_rounds + 1):  # line 1
         order = channel.receive()  # line 3
-        update = learn(order, r)  # lines 4-9
+        update = _in_step(learn(order, r), channel)  # lines 4-9
         channel.send(update)  # line 10
+
+
+def _in_step(machine: MachineRound, channel: MachineChannel) -> Update:
+    """Answers every gradient that the machine yields with the mean of all."""
+    try:
+        gradient = next(machine)
+        while True:
+            gradient = machine.send(channel.mean_gradient(gradient))
+    except StopIteration as ended:
+        return ended.value

@@ -109,7 +109,9 @@ class Recorder:
         except OSError as error:
             log.warning("metrics.jsonl: %s", error.strerror)
 
-    def finish(self, metric: str, paper_mb_per_round: float, peak_rss_mb_server: float, ledger: Ledger) -> Row:
+    def finish(
+        self, metric: str, paper_mb_per_round: float, peak_rss_mb_server: float, halo_bytes: int, ledger: Ledger
+    ) -> Row:
         """Raises OSError where the result cannot be written; files of an earlier result are then as they were."""
         self._write_rows()
         self._metrics.close()
@@ -136,12 +138,15 @@ class Recorder:
             "mb_up_per_round": self._sum("bytes_up") / rounds / 1e6,
             "mb_down_per_round": self._sum("bytes_down") / rounds / 1e6,
             "feature_mb_per_round": self._sum("feature_bytes") / rounds / 1e6,
+            "gradient_mb_per_round": self._sum("gradient_bytes") / rounds / 1e6,
+            "halo_bytes": halo_bytes,
             "total_bytes": ledger.total_bytes(),
             "seconds_total": self.elapsed,
             "peak_rss_mb_server": peak_rss_mb_server,
             "peak_rss_mb_machine": self._peak_rss_mb_machine,
         }
-        write_json(self._run_dir / "wire.json", ledger.as_json())
+        # The halo came with the parts, before any round: it is told apart from what crossed.
+        write_json(self._run_dir / "wire.json", ledger.as_json() | {"halo_bytes": halo_bytes})
         write_json(self._run_dir / "summary.json", summary)
         return summary
 

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from llcg_dist.blocks import Block, degrees
-from llcg_dist.data.graph import Array, Graph
+from llcg_dist.data.graph import Array, Topology
 
 
 @dataclass(frozen=True)
@@ -23,13 +23,13 @@ class Batch:
 class NeighborSampler:
     """Samples `fanouts[l]` neighbours per node for layer l (-1: all), without replacement."""
 
-    def __init__(self, graph: Graph, fanouts: Sequence[int]) -> None:
+    def __init__(self, topology: Topology, fanouts: Sequence[int]) -> None:
         self._fanouts = list(fanouts)
-        self._degree = degrees(graph)
-        indptr, indices = torch.from_numpy(graph.indptr), torch.from_numpy(graph.indices)
+        self._degree = degrees(topology)
+        indptr, indices = torch.from_numpy(topology.indptr), torch.from_numpy(topology.indices)
         # Built from CSC arrays (for an undirected graph CSC = CSR) the topology shares the mapped file, without a copy.
         no_ids = torch.empty(0, dtype=indptr.dtype)
-        self._topology = dgl.graph(("csc", (indptr, indices, no_ids)), num_nodes=graph.num_nodes)
+        self._topology = dgl.graph(("csc", (indptr, indices, no_ids)), num_nodes=topology.num_nodes)
 
     def sample(self, seeds: Array, seed: int) -> Batch:
         """The same bits for the same seeds and seed: DGL is seeded anew for every batch, in the calling thread."""

@@ -58,6 +58,10 @@ class AlgorithmConfig:
     """average (of the machines' running statistics) or recalibrate (one pass over the whole graph at the server)."""
     averaging: str = "uniform"
     """uniform (1/P each) or train_nodes (weighted by the parts' training nodes)."""
+    feature_cache: int = 0
+    """ggs, full_sync: bytes of remote features that a machine may keep, the most requested first; 0 keeps none."""
+    storage_overhead: float = 0.1
+    """subgraph_approx: remote nodes stored with a part, as a share of its own."""
 
 
 @dataclass

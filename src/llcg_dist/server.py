@@ -10,23 +10,24 @@ import torch
 from torch import Tensor
 
 from llcg_dist import seeding
-from llcg_dist.algorithms import Algorithm
+from llcg_dist.algorithms import Algorithm, build_algorithm
 from llcg_dist.checkpoint import SERVER, CheckpointFiles, Saver, fitting
 from llcg_dist.comm.channel import Report, ServerChannel, Update
 from llcg_dist.comm.ledger import Traffic
-from llcg_dist.core.accept import accept
-from llcg_dist.core.average import averaging_weights
+from llcg_dist.core.accept import Accepted, accept
+from llcg_dist.core.average import averaging_weights, weighted_average
 from llcg_dist.core.evaluate import Evaluator
 from llcg_dist.core.learner import Learner, Walker
-from llcg_dist.core.parameters import flatten, state_dict_bytes
+from llcg_dist.core.parameters import flatten, state_dict_bytes, statistics_mask
 from llcg_dist.data.graph import Graph
+from llcg_dist.data.views import GraphView
 from llcg_dist.engine import RoundResult, run_server
 from llcg_dist.errors import TrainingError
 from llcg_dist.models import build_model
 from llcg_dist.record import Recorder, Row
 from llcg_dist.sampling import NeighborSampler, fanouts_per_layer
 from llcg_dist.schema import Config
-from llcg_dist.worker import peak_rss_mb
+from llcg_dist.worker import message_sizes, peak_rss_mb
 
 
 class Server:
@@ -49,9 +50,15 @@ class Server:
         model = build_model(config.model, graph.num_features, graph.num_classes)
         self._theta = flatten(model)
         self._paper_bytes = state_dict_bytes(model) + model.unused_bytes
-        walker = Walker(seeding.SERVER, config.seed, config.train.server_batch_size, config.train.server_lr)
-        sampler = NeighborSampler(graph, fanouts_per_layer(config.sampling.server_fanout, model.depth))
-        self._corrector = Learner(graph, model, sampler, walker, config.train, device)
+        self._shares_gradients = build_algorithm(config).shares_gradients
+        self.sizes = message_sizes(model, self._shares_gradients)
+        self._statistics = statistics_mask(model)
+        # Where steps are shared the server takes the machines' own steps, so that it holds their model.
+        lr = config.train.local_lr if self._shares_gradients else config.train.server_lr
+        walker = Walker(seeding.SERVER, config.seed, config.train.server_batch_size, lr)
+        view = GraphView(graph)
+        sampler = NeighborSampler(view.topology, fanouts_per_layer(config.sampling.server_fanout, model.depth))
+        self._corrector = Learner(view, model, sampler, walker, config.train, device)
         judged_model = build_model(config.model, graph.num_features, graph.num_classes)
         chunk, scratch = config.evaluate.chunk, config.evaluate.scratch
         self._evaluator = Evaluator(graph, judged_model, config.algorithm.batchnorm_stats, chunk, scratch)
@@ -64,6 +71,8 @@ class Server:
         self._recorder = Recorder(config, run_dir, start_round, saved.get("elapsed", 0.0))
         self._unjudged: RoundResult | None = None
         self._earlier_messages: list[Row] = saved.get("messages", [])
+        self.halo_bytes = 0
+        """Of the remote nodes stored with the parts, over all of them (subgraph_approx)."""
         self.planned_rounds: int = saved.get("planned_rounds", config.num_rounds)
         if saved:
             with fitting(SERVER, start_round):
@@ -83,13 +92,14 @@ class Server:
         self._recorder.on_round = on_round
         self._ledger = channel.ledger
         self._ledger.restore(self._earlier_messages)
+        self._steps = algorithm.local_steps(self.planned_rounds)
         theta = run_server(
             algorithm, self._theta, self.start_round + 1, self._unjudged, channel, self._walk, steward=self
         )
         self._recorder.save_model("model.pt", self._evaluator.finished_model(theta))
         self._saver.finish()
         paper_mb = len(self._weights) * self._paper_bytes / 1e6 if algorithm.trains_on_parts else 0.0
-        return self._recorder.finish(self._graph.metric, paper_mb, peak_rss_mb(), channel.ledger)
+        return self._recorder.finish(self._graph.metric, paper_mb, peak_rss_mb(), self.halo_bytes, channel.ledger)
 
     def _walk(self, theta: Tensor, round_: int, steps: int) -> Tensor:
         if steps == 0:  # S=0 is plain averaging, to the last bit
@@ -98,15 +108,39 @@ class Server:
 
     # What the round loop asks for: see engine.Steward.
 
-    def admit(self, updates: list[Update], round_: int) -> tuple[list[Tensor], list[float], list[int]]:
-        accepted = accept([update.theta for update in updates], self._weights, self._theta.numel())
+    def share_steps(self, theta: Tensor, round_: int, channel: ServerChannel) -> Tensor:
+        self._corrector.begin(theta, round_)
+        for _ in range(self._steps[round_ - 1]):
+            accepted = accept(channel.gather_gradients(round_), self._weights, self.sizes.gradient)
+            for part in accepted.skipped:
+                self._refuse(f"part {part} sent a gradient that is not finite in round {round_}", accepted)
+            mean = weighted_average(accepted.vectors, accepted.weights)
+            channel.broadcast_gradient(mean)
+            self._corrector.take_gradient(mean)
+            self._corrector.advance()
+        return self._corrector.theta()
+
+    def admit(self, theta: Tensor, updates: list[Update], round_: int) -> tuple[list[Tensor], list[float], list[int]]:
+        accepted = accept([update.theta for update in updates], self._weights, self.sizes.update)
         for part in accepted.skipped:
-            loss, lr = updates[part].report.train_loss, self._config.train.local_lr
+            loss = updates[part].report.train_loss
             happened = f"part {part} sent parameters that are not finite in round {round_} (its loss {loss:.4g})"
-            if self._config.on_nonfinite == "fail" or not accepted.thetas:
-                advice = f"lower train.local_lr (now {lr:g}), or average the others with on_nonfinite=skip"
-                raise TrainingError(f"{happened}; {advice}")
-        return accepted.thetas, accepted.weights, accepted.skipped
+            self._refuse(happened, accepted)
+        thetas = [self._completed(theta, vector) for vector in accepted.vectors]
+        return thetas, accepted.weights, accepted.skipped
+
+    def _refuse(self, happened: str, accepted: Accepted) -> None:
+        """Ends the run, unless the others' values can stand for the bad one."""
+        if self._config.on_nonfinite == "fail" or not accepted.vectors:
+            lr = self._config.train.local_lr
+            advice = f"lower train.local_lr (now {lr:g}), or average the others with on_nonfinite=skip"
+            raise TrainingError(f"{happened}; {advice}")
+
+    def _completed(self, theta: Tensor, update: Tensor) -> Tensor:
+        """A machine's whole model: where steps are shared it sends only what is not in `theta` already."""
+        if not self._shares_gradients:
+            return update
+        return theta.masked_scatter(self._statistics, update)
 
     def keep(self, result: RoundResult) -> None:
         if not bool(torch.isfinite(result.theta).all()):

@@ -10,19 +10,23 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from llcg_dist.algorithms import Algorithm, build_algorithm
 from llcg_dist.checkpoint import SERVER, CheckpointFiles, Saver, part_owner
 from llcg_dist.cli.console import Progress, say
 from llcg_dist.comm.channel import ServerChannel
+from llcg_dist.comm.features import FeatureTraffic
 from llcg_dist.comm.handshake import agree, newest_common_round, offer
 from llcg_dist.comm.ledger import Ledger
-from llcg_dist.comm.loopback import LoopbackChannel
-from llcg_dist.comm.torch_dist import Cluster, DistMachineChannel, DistServerChannel, choose_backend
+from llcg_dist.comm.loopback import LoopbackChannel, LoopbackRows
+from llcg_dist.comm.torch_dist import Cluster, DistMachineChannel, DistServerChannel, PeerRows, choose_backend
 from llcg_dist.config import load_config
-from llcg_dist.data.graph import TRAIN
+from llcg_dist.data.extras import Reads, halo_bytes
+from llcg_dist.data.part_view import part_view
 from llcg_dist.data.partition import ensure_store, store_path
 from llcg_dist.data.store import Shard, held_parts, read_shard, write_json
+from llcg_dist.data.views import GraphView, View
 from llcg_dist.engine import run_machine
 from llcg_dist.errors import PeerLostError, SilenceError, TrainingError, UserError
 from llcg_dist.process import (
@@ -117,7 +121,7 @@ def _serve(config: Config, algorithm: Algorithm, cluster: Cluster, device: str, 
         cluster.broadcast_json({"finished": True})
         _say_finished(run_dir)
         return
-    store, manifest = ensure_store(config)
+    store, manifest = ensure_store(config, reads=algorithm.reads)
     cluster.broadcast_json({"run_dir": str(run_dir)})  # from here on the parts are there to be offered
     log_to(run_dir / "logs" / "server.log")
     whole = read_shard(store / "global", config.verify)
@@ -127,7 +131,7 @@ def _serve(config: Config, algorithm: Algorithm, cluster: Cluster, device: str, 
         rank_of_part = agree(offers, whole.store_id, config.cluster.num_machines)
         start_round = newest_common_round(CheckpointFiles(checkpoints, SERVER).rounds(), offers, rank_of_part)
         _require_start(config, state, start_round)
-        server = _server(config, whole, manifest, run_dir, start_round, device)
+        server = _server(config, algorithm, store, whole, manifest, run_dir, start_round, device)
     except UserError as error:
         cluster.broadcast_json({"error": str(error)})
         raise
@@ -135,9 +139,11 @@ def _serve(config: Config, algorithm: Algorithm, cluster: Cluster, device: str, 
     cluster.broadcast_json(reply)
     write_json(run_dir / "logs" / "ranks.json", {"rank_of_part": rank_of_part})
     log.info("store %s, rank of each part %s, going on after round %d", store, rank_of_part, start_round)
+    if algorithm.reads is Reads.WHOLE_TOPOLOGY:
+        cluster.among_machines()
     names = {rank: name_of(rank, part) for part, rank in enumerate(rank_of_part)}
     cluster.watch(names, config.cluster.timeout, interrupt)
-    _train(server, algorithm, DistServerChannel(cluster, rank_of_part), config, run_dir)
+    _train(server, algorithm, DistServerChannel(cluster, rank_of_part, server.sizes), config, run_dir)
 
 
 def _work(config: Config, algorithm: Algorithm, cluster: Cluster, device: str, me: Rank) -> None:
@@ -154,14 +160,21 @@ def _work(config: Config, algorithm: Algorithm, cluster: Cluster, device: str, m
         raise UserError(reply["error"])
     me.part = reply["rank_of_part"].index(cluster.rank)
     log_to(run_dir / "logs" / f"part{me.part}.log")
-    graph = read_shard(store / f"part{me.part}", config.verify).graph
-    log.info(
-        "%s: %d nodes, %d edges, going on after round %d", me, graph.num_nodes, graph.num_edges, reply["start_round"]
-    )
+    shard, fetched = read_shard(store / f"part{me.part}", config.verify), FeatureTraffic()
+    sizes = (shard.graph.num_nodes, shard.graph.num_edges)
+    log.info("%s: %d nodes, %d edges, going on after round %d", me, *sizes, reply["start_round"])
+    peers = cluster.among_machines() if algorithm.reads is Reads.WHOLE_TOPOLOGY else None
+
+    def remote(own: Tensor) -> PeerRows:
+        assert peers is not None
+        return PeerRows(peers, reply["rank_of_part"], own, fetched, cluster.ledger)
+
+    view = part_view(config, algorithm.reads, store, me.part, shard, remote)
     steps = algorithm.local_steps(reply["planned_rounds"])
-    machine = Machine(config, graph, me.part, steps, checkpoints, reply["start_round"], device)
+    start_round, shares = reply["start_round"], algorithm.shares_gradients
+    machine = Machine(config, view, me.part, steps, checkpoints, start_round, device, shares, fetched)
     cluster.watch({0: name_of(0, None)}, config.cluster.timeout, interrupt)
-    channel = DistMachineChannel(cluster, machine.num_parameters)
+    channel = DistMachineChannel(cluster, machine.sizes)
     run_machine(reply["start_round"] + 1, config.num_rounds, machine.learn, channel)
     machine.saver.finish()
 
@@ -172,23 +185,29 @@ def _run_alone(config: Config, algorithm: Algorithm, run_dir: Path) -> None:
     if state is RunState.FINISHED:
         _say_finished(run_dir)
         return
-    store, manifest = ensure_store(config)
+    store, manifest = ensure_store(config, reads=algorithm.reads)
     log_to(run_dir / "logs" / "server.log")
     whole = read_shard(store / "global", config.verify)
     device = _device(config.cluster.device)
+    fetched = [FeatureTraffic() for _ in range(config.cluster.num_machines)]
+    views: list[View] = []
     if algorithm.trains_on_parts:
-        graphs = [read_shard(store / f"part{part}", config.verify).graph for part in range(config.cluster.num_machines)]
-    else:
-        graphs = [whole.graph] if any(algorithm.local_steps()) else []
-        manifest = manifest | {"parts": [{"train_nodes": len(graph.nodes_in(TRAIN))} for graph in graphs]}
+        views = _views_of_all_parts(config, algorithm, store, fetched)
+    elif any(algorithm.local_steps()):
+        views = [GraphView(whole.graph)]
+    if not algorithm.trains_on_parts:
+        manifest = manifest | {"parts": [{"train_nodes": len(view.train_nodes)} for view in views]}
     checkpoints = checkpoint_folder(config, run_dir)
-    owners = [SERVER, *(part_owner(part) for part in range(len(graphs)))]
+    owners = [SERVER, *(part_owner(part) for part in range(len(views)))]
     common = set.intersection(*(set(CheckpointFiles(checkpoints, owner).rounds()) for owner in owners))
     start_round = max(common, default=0)
     _require_start(config, state, start_round)
-    server = _server(config, whole, manifest, run_dir, start_round, device)
-    steps = algorithm.local_steps(server.planned_rounds)
-    machines = [Machine(config, g, part, steps, checkpoints, start_round, device) for part, g in enumerate(graphs)]
+    server = _server(config, algorithm, store, whole, manifest, run_dir, start_round, device)
+    steps, shares = algorithm.local_steps(server.planned_rounds), algorithm.shares_gradients
+    machines = [
+        Machine(config, view, part, steps, checkpoints, start_round, device, shares, traffic)
+        for part, (view, traffic) in enumerate(zip(views, fetched, strict=False))
+    ]
     rounds = [machine.learn for machine in machines]
     channel = LoopbackChannel(rounds, Ledger(algorithm.crosses), metered=algorithm.trains_on_parts)
     _train(server, algorithm, channel, config, run_dir)
@@ -196,12 +215,35 @@ def _run_alone(config: Config, algorithm: Algorithm, run_dir: Path) -> None:
         machine.saver.finish()
 
 
+def _views_of_all_parts(
+    config: Config, algorithm: Algorithm, store: Path, fetched: Sequence[FeatureTraffic]
+) -> list[View]:
+    shards = [read_shard(store / f"part{part}", config.verify) for part in range(config.cluster.num_machines)]
+    features = [torch.from_numpy(shard.graph.features) for shard in shards]
+
+    def view(part: int) -> View:
+        rows = LoopbackRows(features, fetched[part])
+        return part_view(config, algorithm.reads, store, part, shards[part], lambda own: rows)
+
+    return [view(part) for part in range(len(shards))]
+
+
 def _server(
-    config: Config, whole: Shard, manifest: dict[str, Any], run_dir: Path, start_round: int, device: str
+    config: Config,
+    algorithm: Algorithm,
+    store: Path,
+    whole: Shard,
+    manifest: dict[str, Any],
+    run_dir: Path,
+    start_round: int,
+    device: str,
 ) -> Server:
     train_nodes = [part["train_nodes"] for part in manifest["parts"]]
     checkpoints = checkpoint_folder(config, run_dir)
-    return Server(config, whole.graph, train_nodes, run_dir, checkpoints, start_round, device)
+    server = Server(config, whole.graph, train_nodes, run_dir, checkpoints, start_round, device)
+    if algorithm.reads is Reads.PART_AND_HALO:
+        server.halo_bytes = sum(halo_bytes(config, store))
+    return server
 
 
 def _train(server: Server, algorithm: Algorithm, channel: ServerChannel, config: Config, run_dir: Path) -> None:

@@ -5,13 +5,15 @@ import time
 from pathlib import Path
 
 import torch
+from torch import nn
 
 from llcg_dist import seeding
 from llcg_dist.checkpoint import CheckpointFiles, Saver, fitting, part_owner
-from llcg_dist.comm.channel import Order, Report, Update
+from llcg_dist.comm.channel import MachineRound, Order, Report, Sizes, Update
+from llcg_dist.comm.features import FeatureTraffic
 from llcg_dist.core.learner import Learner, Walker
-from llcg_dist.core.parameters import flatten
-from llcg_dist.data.graph import Graph
+from llcg_dist.core.parameters import flatten, statistics_mask
+from llcg_dist.data.views import View
 from llcg_dist.models import build_model
 from llcg_dist.sampling import NeighborSampler, fanouts_per_layer
 from llcg_dist.schema import Config
@@ -20,26 +22,29 @@ log = logging.getLogger(__name__)
 
 
 class Machine:
-    """Trains on `graph`, a part or (for `single`) the whole."""
+    """Trains on `view`: a part, perhaps with more than its own nodes to read, or (for `single`) the whole graph."""
 
     def __init__(
         self,
         config: Config,
-        graph: Graph,
+        view: View,
         part: int,
         steps: list[int],
         checkpoints: Path,
         start_round: int = 0,
         device: str = "cpu",
+        shares_gradients: bool = False,
+        fetched: FeatureTraffic | None = None,
     ) -> None:
-        self._steps = steps
-        model = build_model(config.model, graph.num_features, graph.num_classes)
-        self.num_parameters = flatten(model).numel()
+        self._steps, self._shares_gradients, self._fetched = steps, shares_gradients, fetched or FeatureTraffic()
+        model = build_model(config.model, view.num_features, view.num_classes)
+        self._statistics = statistics_mask(model)
+        self.sizes = message_sizes(model, shares_gradients)
         machines_in_one = config.cluster.num_machines if config.algorithm.name == "single" else 1
         batch_size = config.train.local_batch_size * machines_in_one
         walker = Walker(seeding.part(part), config.seed, batch_size, config.train.local_lr)
-        sampler = NeighborSampler(graph, fanouts_per_layer(config.sampling.fanout, model.depth))
-        self._learner = Learner(graph, model, sampler, walker, config.train, device)
+        sampler = NeighborSampler(view.topology, fanouts_per_layer(config.sampling.fanout, model.depth))
+        self._learner = Learner(view, model, sampler, walker, config.train, device)
         files = CheckpointFiles(checkpoints, part_owner(part))
         if start_round:
             saved = files.load(start_round)
@@ -48,23 +53,31 @@ class Machine:
         files.drop_after(start_round)
         self.saver = Saver(files, config.checkpoint.every, config.checkpoint.keep, config.num_rounds, start_round)
 
-    def learn(self, order: Order, round_: int) -> Update:
+    def learn(self, order: Order, round_: int) -> MachineRound:
         """Lines 4-9 of Algorithm 2: steps(r) local steps from the model that the server sent."""
-        started = time.perf_counter()
+        started, waited = time.perf_counter(), 0.0
         self.saver.prune(order.whole_round)
-        steps = self._steps[round_ - 1]
-        theta, loss = self._learner.walk(order.theta, round_, steps)
-        seconds = time.perf_counter() - started
+        self._learner.begin(order.theta, round_)
+        for _ in range(self._steps[round_ - 1]):
+            self._learner.gradient()
+            if self._shares_gradients:
+                sent = time.perf_counter()
+                self._learner.take_gradient((yield self._learner.flat_gradient()))
+                waited += time.perf_counter() - sent
+            self._learner.advance()
+        theta, fetched = self._learner.theta(), self._fetched.take()
+        seconds = time.perf_counter() - started - waited - fetched.seconds
         if not bool(torch.isfinite(theta).all()):
             log.warning("round %d: parameters are not finite; the optimiser starts anew", round_)
             self._learner.reset_optimizer()  # its moments are poisoned too
         self.saver.save(round_, lambda: {"optimizer": self._learner.optimizer_state()})
-        return Update(theta, self._report(loss, seconds, steps))
+        report = self._report(seconds, self._steps[round_ - 1], fetched)
+        return Update(theta[self._statistics] if self._shares_gradients else theta, report)
 
-    def _report(self, loss: float | None, seconds: float, steps: int) -> Report:
+    def _report(self, seconds: float, steps: int, fetched: FeatureTraffic) -> Report:
         saver = self.saver
         return Report(
-            train_loss=0.0 if loss is None else loss,
+            train_loss=self._learner.mean_loss() or 0.0,
             seconds_local=seconds,
             steps=steps,
             peak_rss_mb=peak_rss_mb(),
@@ -72,7 +85,17 @@ class Machine:
             checkpoint_failed=int(saver.problem is not None),
             seconds_checkpoint=saver.seconds,
             checkpoint_bytes=saver.bytes,
+            feature_pairs=fetched.pairs,
+            feature_id_bytes=fetched.id_bytes,
+            feature_row_bytes=fetched.row_bytes,
         )
+
+
+def message_sizes(model: nn.Module, shares_gradients: bool) -> Sizes:
+    """What crosses between server and machine: see Update and Order."""
+    model_size, statistics = flatten(model).numel(), int(statistics_mask(model).sum())
+    update = statistics if shares_gradients else model_size
+    return Sizes(model_size, update, gradient=model_size - statistics, model_every_round=not shares_gradients)
 
 
 def peak_rss_mb() -> float:

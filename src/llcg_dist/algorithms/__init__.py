@@ -1,16 +1,22 @@
 """One short file per method; each says only what differs from plain parameter averaging."""
 
 from llcg_dist.algorithms.base import Algorithm
+from llcg_dist.algorithms.full_sync import FullSync
+from llcg_dist.algorithms.ggs import Ggs
 from llcg_dist.algorithms.llcg import Llcg
 from llcg_dist.algorithms.psgd_pa import PsgdPa
 from llcg_dist.algorithms.server_only import ServerOnly
 from llcg_dist.algorithms.single import Single
+from llcg_dist.algorithms.subgraph_approx import SubgraphApprox
 from llcg_dist.errors import UserError
 from llcg_dist.schema import Config
 
 _ALGORITHMS: dict[str, type[Algorithm]] = {
     "psgd_pa": PsgdPa,
     "llcg": Llcg,
+    "ggs": Ggs,
+    "full_sync": FullSync,
+    "subgraph_approx": SubgraphApprox,
     "single": Single,
     "server_only": ServerOnly,
 }

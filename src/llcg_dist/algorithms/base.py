@@ -7,6 +7,7 @@ from torch import Tensor
 from llcg_dist.comm.ledger import Kind
 from llcg_dist.core.average import weighted_average
 from llcg_dist.core.schedule import local_steps
+from llcg_dist.data.extras import Reads
 from llcg_dist.schema import Config
 
 Walk = Callable[[Tensor, int, int], Tensor]
@@ -21,6 +22,12 @@ class Algorithm:
 
     trains_on_parts = True
     """One process per part (False: rank 0 alone)."""
+
+    reads: Reads = Reads.PART
+    """What a machine samples from."""
+
+    shares_gradients = False
+    """Every step is taken along the mean of all machines' gradients, so that they all hold the same model."""
 
     def __init__(self, config: Config) -> None:
         self.config = config

@@ -66,10 +66,11 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _partition(overrides: list[str]) -> int:
+    from llcg_dist.algorithms import build_algorithm
     from llcg_dist.data.partition import ensure_store
 
     config = load_config(overrides)
-    store, manifest = ensure_store(config, say)
+    store, manifest = ensure_store(config, say, build_algorithm(config).reads)
     _print_parts(manifest)
     say(f"parts in {store}")
     return 0
@@ -105,7 +106,7 @@ def _check_job(config: Config) -> tuple[int, Path]:
     run_dir = choose_run_dir(config)
     if examine(config, run_dir) is RunState.FINISHED:
         return 0, run_dir
-    ensure_store(config, say)
+    ensure_store(config, say, algorithm.reads)
     alone = not algorithm.trains_on_parts or config.cluster.backend == "loopback"
     return (1 if alone else 1 + config.cluster.num_machines), run_dir
 

@@ -1,10 +1,11 @@
-"""The two ends of the line between server and machines. Only model parameters and a short report cross it.
+"""The two ends of the line between server and machines. Model parameters and a short report cross it; a method that
+shares every step also sends gradients, and one that reads remote features fetches their rows from other machines.
 
 Transports: `torch_dist.py` (real processes) and `loopback.py` (one process). Both give the server the machines' updates
 in part order and keep the same ledger, so a run has the same bits and the same byte counts on either.
 """
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import astuple, dataclass, fields
 from typing import Protocol
 
@@ -27,6 +28,10 @@ class Report:
     checkpoint_failed: int = 0
     seconds_checkpoint: float = 0.0
     checkpoint_bytes: int = 0
+    feature_pairs: int = 0
+    """Fetches of remote features times other machines, and the bytes that these moved: see features.py."""
+    feature_id_bytes: int = 0
+    feature_row_bytes: int = 0
 
     def pack(self) -> Tensor:
         return torch.tensor(astuple(self), dtype=torch.float64)
@@ -43,18 +48,37 @@ class Report:
 
 @dataclass(frozen=True)
 class Order:
-    """What the server sends at the start of a round: the model, and up to which round all ranks have checkpoints."""
+    """What the server sends at the start of a round: the model, and up to which round all ranks have checkpoints.
 
-    theta: Tensor
+    No model where the machines hold it already, because every step is shared (full_sync)."""
+
+    theta: Tensor | None
     whole_round: int = 0
 
 
 @dataclass(frozen=True)
 class Update:
-    """What a machine sends at the end of a round: its parameters and its report."""
+    """What a machine sends at the end of a round: its parameters and its report.
+
+    Only the parameters that are not the same everywhere: where every step is shared, BatchNorm's statistics."""
 
     theta: Tensor
     report: Report
+
+
+MachineRound = Generator[Tensor, Tensor, Update]
+"""A machine's round: yields its gradient where it waits for everyone's mean, and returns its update."""
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """What the messages of a job hold: elements of the model, of an update, of a gradient."""
+
+    model: int
+    update: int
+    gradient: int
+    model_every_round: bool = True
+    """Otherwise the model crosses once, at the start."""
 
 
 class ServerChannel(Protocol):
@@ -65,11 +89,20 @@ class ServerChannel(Protocol):
     def broadcast(self, order: Order) -> None:
         """Sends the model to every machine; returns before they have trained on it."""
 
+    def gather_gradients(self, round_: int) -> Sequence[Tensor]:
+        """Waits for every machine's gradient of its next step; in part order."""
+
+    def broadcast_gradient(self, mean: Tensor) -> None:
+        """The gradient that every machine takes its step along."""
+
     def gather(self, round_: int) -> Sequence[Update]:
         """Waits for every machine's update of this round; in part order."""
 
 
 class MachineChannel(Protocol):
     def receive(self) -> Order: ...
+
+    def mean_gradient(self, own: Tensor) -> Tensor:
+        """Sends the own gradient and waits for the mean of all."""
 
     def send(self, update: Update) -> None: ...

@@ -1,6 +1,6 @@
 """Counts every message by kind, direction and shape, and refuses those the algorithm does not allow."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -25,6 +25,8 @@ class Direction(StrEnum):
     """Machine to server."""
     DOWN = "down"
     """Server to machine."""
+    BETWEEN = "between"
+    """Machine to machine."""
 
 
 class Phase(StrEnum):
@@ -50,7 +52,8 @@ class Message:
 
 @dataclass(frozen=True)
 class Traffic:
-    """Bytes of one round over all machines, by kind; `exchanges` counts the times the server answered them."""
+    """Bytes of one round over all machines, by kind; `exchanges` counts the times the server answered them: with the
+    model, or, where every step is shared, with a gradient."""
 
     bytes_up: int
     bytes_down: int
@@ -60,31 +63,68 @@ class Traffic:
     exchanges: int
 
 
+@dataclass
+class _Line:
+    """Messages of one kind, direction, phase, type and size, all counted together."""
+
+    count: int = 0
+    bytes: int = 0
+
+
+_Key = tuple[Kind, Direction, Phase, str, int | None]
+"""(kind, direction, phase, dtype, elements of one message); None elements where they differ."""
+
+
 class Ledger:
     """Python integers: no count overflows."""
 
     def __init__(self, allowed: frozenset[Kind]) -> None:
         self._allowed = allowed | {Kind.CONTROL}
-        self._counts: defaultdict[Message, int] = defaultdict(int)
+        self._lines: defaultdict[_Key, _Line] = defaultdict(_Line)
         self._round: defaultdict[tuple[Kind, Direction], int] = defaultdict(int)
         self._control_per_machine = 0
-        self._exchanges = 0
+        self._answers: Counter[Kind] = Counter()
 
     def count(self, message: Message, machines: int) -> None:
         """`machines` messages of this shape are about to cross, one per machine. Called before sending."""
-        if message.kind not in self._allowed:
-            allowed = ", ".join(sorted(self._allowed))
-            raise ProtocolError(f"a message of {message.kind} must not cross here (allowed: {allowed})")
-        self._counts[message] += machines
+        self._require_allowed(message.kind)
+        self._add(
+            message.kind,
+            message.direction,
+            message.phase,
+            message.dtype,
+            message.elements,
+            machines,
+            machines * message.bytes,
+        )
         if message.phase is Phase.HANDSHAKE:
             return
         if message.kind is Kind.CONTROL:
             self._control_per_machine += message.bytes
             if self._control_per_machine > CONTROL_LIMIT:
                 raise ProtocolError(f"more than {CONTROL_LIMIT} control bytes per machine and round")
-        if message.kind in (Kind.PARAMETERS, Kind.GRADIENTS) and message.direction is Direction.DOWN:
-            self._exchanges += 1
+        if message.direction is Direction.DOWN:
+            self._answers[message.kind] += 1
         self._round[message.kind, message.direction] += machines * message.bytes
+
+    def count_features(self, dtype: str, messages: int, total: int) -> None:
+        """`messages` with rows of features, or with the numbers of rows, go from machine to machine."""
+        self._require_allowed(Kind.FEATURES)
+        if messages:
+            self._add(Kind.FEATURES, Direction.BETWEEN, Phase.ROUND, dtype, None, messages, total)
+            self._round[Kind.FEATURES, Direction.BETWEEN] += total
+
+    def _require_allowed(self, kind: Kind) -> None:
+        if kind not in self._allowed:
+            allowed = ", ".join(sorted(self._allowed))
+            raise ProtocolError(f"a message of {kind} must not cross here (allowed: {allowed})")
+
+    def _add(
+        self, kind: Kind, direction: Direction, phase: Phase, dtype: str, elements: int | None, count: int, total: int
+    ) -> None:
+        line = self._lines[kind, direction, phase, dtype, elements]
+        line.count += count
+        line.bytes += total
 
     def end_round(self) -> Traffic:
         """What crossed since the last call."""
@@ -98,36 +138,36 @@ class Ledger:
             feature_bytes=moved(Kind.FEATURES),
             gradient_bytes=moved(Kind.GRADIENTS),
             control_bytes=moved(Kind.CONTROL),
-            exchanges=self._exchanges,
+            exchanges=self._answers[Kind.GRADIENTS] or self._answers[Kind.PARAMETERS],
         )
         self._round.clear()
         self._control_per_machine = 0
-        self._exchanges = 0
+        self._answers.clear()
         return traffic
 
     def total_bytes(self) -> int:
-        return sum(message.bytes * count for message, count in self._counts.items())
+        return sum(line.bytes for line in self._lines.values())
 
     def restore(self, rows: list[dict[str, Any]]) -> None:
         """Goes on from the counts that `as_json` gave to an earlier start of the same run."""
         for row in rows:
-            size = row["bytes"] // row["count"]
             kind, direction, phase = Kind(row["kind"]), Direction(row["direction"]), Phase(row["phase"])
-            self._counts[Message(kind, direction, row["dtype"], row["elements"], size, phase)] += row["count"]
+            self._add(kind, direction, phase, row["dtype"], row["elements"], row["count"], row["bytes"])
 
     def as_json(self) -> dict[str, Any]:
-        """The content of wire.json: a row per kind, direction and shape; `elements` of one message, `bytes` of all."""
+        """The content of wire.json: a row per kind, direction and shape; `elements` of one message (null where they
+        differ), `bytes` of all."""
         rows: list[dict[str, Any]] = [
             {
-                "kind": message.kind.value,
-                "direction": message.direction.value,
-                "phase": message.phase.value,
-                "dtype": message.dtype,
-                "elements": message.elements,
-                "count": count,
-                "bytes": message.bytes * count,
+                "kind": kind.value,
+                "direction": direction.value,
+                "phase": phase.value,
+                "dtype": dtype,
+                "elements": elements,
+                "count": line.count,
+                "bytes": line.bytes,
             }
-            for message, count in self._counts.items()
+            for (kind, direction, phase, dtype, elements), line in self._lines.items()
         ]
         totals = {kind.value: sum(row["bytes"] for row in rows if row["kind"] == kind) for kind in Kind}
         return {"messages": rows, "bytes_by_kind": totals, "total_bytes": self.total_bytes()}

@@ -5,35 +5,77 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-from llcg_dist.comm.channel import Order, Update
+from llcg_dist.comm.channel import MachineRound, Order, Update
+from llcg_dist.comm.features import FeatureTraffic, count_features
 from llcg_dist.comm.ledger import Direction, Kind, Ledger, Message
 
-MachineRound = Callable[[Order, int], Update]
-"""(order, round) -> update: one machine's part of a round."""
+Learn = Callable[[Order, int], MachineRound]
+"""(order, round) -> one machine's part of the round."""
 
 
 class LoopbackChannel:
-    """Machines take their turns inside `gather`. `metered=False`: they are the server itself, nothing crosses."""
+    """Machines take their turns, up to their next gradient or to their update. `metered=False`: they are the server
+    itself, nothing crosses."""
 
     parallel = False
 
-    def __init__(self, machines: Sequence[MachineRound], ledger: Ledger, metered: bool = True) -> None:
+    def __init__(self, machines: Sequence[Learn], ledger: Ledger, metered: bool = True) -> None:
         self._machines = machines
+        self._rounds: list[MachineRound] = []
+        self._mean: Tensor | None = None
         self._metered = metered
         self.ledger = ledger
 
     def broadcast(self, order: Order) -> None:
         self._order = order
         self._count(torch.tensor([order.whole_round]), Kind.CONTROL, Direction.DOWN)
-        self._count(order.theta, Kind.PARAMETERS, Direction.DOWN)
+        if order.theta is not None:
+            self._count(order.theta, Kind.PARAMETERS, Direction.DOWN)
+
+    def gather_gradients(self, round_: int) -> Sequence[Tensor]:
+        gradients = [machine.send(self._mean) for machine in self._started(round_)]  # type: ignore[arg-type]
+        self._count(gradients[0], Kind.GRADIENTS, Direction.UP)
+        return gradients
+
+    def broadcast_gradient(self, mean: Tensor) -> None:
+        self._mean = mean
+        self._count(mean, Kind.GRADIENTS, Direction.DOWN)
 
     def gather(self, round_: int) -> Sequence[Update]:
-        updates = [machine(self._order, round_) for machine in self._machines]
+        updates = [self._finish(machine) for machine in self._started(round_)]
+        self._rounds, self._mean = [], None
         for update in updates[:1]:
-            self._count(update.theta, Kind.PARAMETERS, Direction.UP)
+            if update.theta.numel():
+                self._count(update.theta, Kind.PARAMETERS, Direction.UP)
             self._count(update.report.pack(), Kind.CONTROL, Direction.UP)
+        for update in updates:
+            count_features(update.report, self.ledger)
         return updates
+
+    def _started(self, round_: int) -> list[MachineRound]:
+        if not self._rounds:
+            self._rounds = [machine(self._order, round_) for machine in self._machines]
+        return self._rounds
+
+    def _finish(self, machine: MachineRound) -> Update:
+        try:
+            machine.send(self._mean)  # type: ignore[arg-type]
+        except StopIteration as ended:
+            return ended.value
+        raise RuntimeError("a machine sent a gradient where its update was due")
 
     def _count(self, tensor: Tensor, kind: Kind, direction: Direction) -> None:
         if self._metered and self._machines:
             self.ledger.count(Message.of(tensor, kind, direction), len(self._machines))
+
+
+class LoopbackRows:
+    """Features of every part in one process; counts what would have crossed."""
+
+    def __init__(self, features: Sequence[Tensor], traffic: FeatureTraffic) -> None:
+        self._features, self._traffic = features, traffic
+
+    def fetch(self, wanted: list[Tensor]) -> list[Tensor]:
+        rows = [features[numbers] for features, numbers in zip(self._features, wanted, strict=True)]
+        self._traffic.note(wanted, rows, peers=len(self._features) - 1)
+        return rows

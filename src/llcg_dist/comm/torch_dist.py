@@ -17,7 +17,8 @@ import torch.distributed as dist
 from torch import Tensor
 from torch.distributed.distributed_c10d import _set_pg_timeout
 
-from llcg_dist.comm.channel import Order, Report, Update
+from llcg_dist.comm.channel import Order, Report, Sizes, Update
+from llcg_dist.comm.features import FeatureTraffic, count_features
 from llcg_dist.comm.heartbeat import Heartbeat
 from llcg_dist.comm.ledger import Direction, Kind, Ledger, Message, Phase
 from llcg_dist.comm.rendezvous import fresh_prefix
@@ -55,13 +56,13 @@ class Cluster:
         """One tensor of the same shape from every rank, by rank; empty at all but rank 0."""
         self._count(Message.of(tensor, kind, Direction.UP, phase))
         received = [torch.empty_like(tensor) for _ in range(self.size)] if self.rank == 0 else None
-        self._wait(dist.gather(tensor, received, dst=0, async_op=True))
+        self.wait(dist.gather(tensor, received, dst=0, async_op=True))
         return received or []
 
     def broadcast(self, tensor: Tensor, kind: Kind, phase: Phase = Phase.ROUND) -> Tensor:
         """Rank 0's tensor, written into everyone's."""
         self._count(Message.of(tensor, kind, Direction.DOWN, phase))
-        self._wait(dist.broadcast(tensor, src=0, async_op=True))
+        self.wait(dist.broadcast(tensor, src=0, async_op=True))
         return tensor
 
     def gather_json(self, content: dict[str, Any]) -> list[dict[str, Any]]:
@@ -82,6 +83,11 @@ class Cluster:
         buffer = encoded if self.rank == 0 else torch.zeros(_checked(int(size)), dtype=torch.uint8)
         return json.loads(bytes(self.broadcast(buffer, Kind.CONTROL, Phase.HANDSHAKE).tolist()))
 
+    def among_machines(self) -> "MachineGroup":
+        """For what machines exchange without the server; every rank calls it, in the same place."""
+        limit = timedelta(days=365)  # as in `watch`
+        return MachineGroup(self, dist.new_group(range(1, self.size), timeout=limit))
+
     def watch(self, names: Mapping[int, str], limit: float, on_silence: Callable[[str], None]) -> None:
         """From now on `on_silence` hears of the named ranks that are silent for longer than `limit` seconds."""
         if self._heartbeat:
@@ -94,7 +100,7 @@ class Cluster:
 
     def close(self) -> None:
         """Leaves together with the others; a rank that just exits sometimes aborts those still reading."""
-        self._wait(dist.barrier(async_op=True))
+        self.wait(dist.barrier(async_op=True))
         if self._heartbeat:
             self._heartbeat.stop()
         dist.destroy_process_group()
@@ -102,7 +108,7 @@ class Cluster:
     def _count(self, message: Message) -> None:
         self.ledger.count(message, machines=self.size - 1 if self.rank == 0 else 1)
 
-    def _wait(self, work: Any) -> None:
+    def wait(self, work: Any) -> None:
         """Polls instead of blocking, so that Python's signal handlers run while a collective waits."""
         nap = 5e-5
         try:
@@ -119,37 +125,103 @@ class DistServerChannel:
 
     parallel = True
 
-    def __init__(self, cluster: Cluster, rank_of_part: Sequence[int]) -> None:
-        self._cluster, self._rank_of_part = cluster, list(rank_of_part)
+    def __init__(self, cluster: Cluster, rank_of_part: Sequence[int], sizes: Sizes) -> None:
+        self._cluster, self._rank_of_part, self._sizes = cluster, list(rank_of_part), sizes
         self.ledger = cluster.ledger
 
     def broadcast(self, order: Order) -> None:
-        self._own = order.theta.to(self._cluster.wire_device)
         self._cluster.broadcast(torch.tensor([order.whole_round]), Kind.CONTROL)
-        self._cluster.broadcast(self._own, Kind.PARAMETERS)
+        if order.theta is not None:
+            self._cluster.broadcast(order.theta.to(self._cluster.wire_device), Kind.PARAMETERS)
+
+    def gather_gradients(self, round_: int) -> Sequence[Tensor]:
+        return self._gather(self._sizes.gradient, Kind.GRADIENTS)
+
+    def broadcast_gradient(self, mean: Tensor) -> None:
+        self._cluster.broadcast(mean.to(self._cluster.wire_device), Kind.GRADIENTS)
 
     def gather(self, round_: int) -> Sequence[Update]:
+        thetas = self._gather(self._sizes.update, Kind.PARAMETERS)
+        packed = self._cluster.gather(torch.zeros(Report.size(), dtype=torch.float64), Kind.CONTROL)
+        reports = [Report.unpack(packed[rank]) for rank in self._rank_of_part]
+        for report in reports:
+            count_features(report, self.ledger)
+        return [Update(theta, report) for theta, report in zip(thetas, reports, strict=True)]
+
+    def _gather(self, size: int, kind: Kind) -> list[Tensor]:
+        """One vector from every machine, in part order."""
+        if size == 0:
+            return [torch.empty(0)] * len(self._rank_of_part)
         # A gather wants a tensor of the server's own too; it stays where it is.
-        thetas = self._cluster.gather(self._own, Kind.PARAMETERS)
-        reports = self._cluster.gather(torch.zeros(Report.size(), dtype=torch.float64), Kind.CONTROL)
-        return [Update(thetas[rank].cpu(), Report.unpack(reports[rank])) for rank in self._rank_of_part]
+        own = torch.zeros(size, device=self._cluster.wire_device)
+        found = self._cluster.gather(own, kind)
+        return [found[rank].cpu() for rank in self._rank_of_part]
 
 
 class DistMachineChannel:
     """A machine's end. It knows the size of the model, and nothing of the other machines."""
 
-    def __init__(self, cluster: Cluster, num_parameters: int) -> None:
-        self._cluster = cluster
-        self._buffer = torch.empty(num_parameters, device=cluster.wire_device)
+    def __init__(self, cluster: Cluster, sizes: Sizes) -> None:
+        self._cluster, self._sizes = cluster, sizes
+        self._holds_model = False
 
     def receive(self) -> Order:
         whole_round = self._cluster.broadcast(torch.zeros(1, dtype=torch.int64), Kind.CONTROL)
-        return Order(self._cluster.broadcast(self._buffer, Kind.PARAMETERS).cpu(), int(whole_round))
+        if self._holds_model and not self._sizes.model_every_round:
+            return Order(None, int(whole_round))
+        self._holds_model = True
+        return Order(self._receive(self._sizes.model, Kind.PARAMETERS), int(whole_round))
+
+    def mean_gradient(self, own: Tensor) -> Tensor:
+        self._cluster.gather(own.to(self._cluster.wire_device), Kind.GRADIENTS)
+        return self._receive(self._sizes.gradient, Kind.GRADIENTS)
 
     def send(self, update: Update) -> None:
-        self._cluster.gather(update.theta.to(self._cluster.wire_device), Kind.PARAMETERS)
+        if self._sizes.update:
+            self._cluster.gather(update.theta.to(self._cluster.wire_device), Kind.PARAMETERS)
         self._cluster.gather(update.report.pack(), Kind.CONTROL)
         self._cluster.ledger.end_round()
+
+    def _receive(self, size: int, kind: Kind) -> Tensor:
+        return self._cluster.broadcast(torch.empty(size, device=self._cluster.wire_device), kind).cpu()
+
+
+class MachineGroup:
+    """The machines among themselves, ranks 1..P of the job."""
+
+    def __init__(self, cluster: Cluster, group: Any) -> None:
+        self._cluster, self._group = cluster, group
+
+    def all_to_all(self, sent: Tensor, sent_rows: list[int], received_rows: list[int]) -> Tensor:
+        """The first sent_rows[0] rows go to the first machine, and so on; the rows received, machine by machine."""
+        received = sent.new_empty(sum(received_rows), *sent.shape[1:])
+        work = dist.all_to_all_single(received, sent, received_rows, sent_rows, group=self._group, async_op=True)
+        self._cluster.wait(work)
+        return received
+
+
+class PeerRows:
+    """Rows of features from the machines that hold them; every machine fetches at the same time, once a step."""
+
+    def __init__(
+        self, group: MachineGroup, rank_of_part: Sequence[int], own: Tensor, traffic: FeatureTraffic, ledger: Ledger
+    ) -> None:
+        self._group, self._own, self._traffic, self._ledger = group, own, traffic, ledger
+        self._parts = sorted(range(len(rank_of_part)), key=lambda part: rank_of_part[part])  # in the order of ranks
+
+    def fetch(self, wanted: list[Tensor]) -> list[Tensor]:
+        started = time.perf_counter()
+        self._ledger.count_features("rows", 0, 0)  # refuses where features must not cross
+        by_machine = [wanted[part] for part in self._parts]
+        asked, ones = [len(numbers) for numbers in by_machine], [1] * len(self._parts)
+        wants = self._group.all_to_all(torch.tensor(asked), ones, ones).tolist()
+        numbers = self._group.all_to_all(torch.cat(by_machine), asked, wants)
+        rows = self._group.all_to_all(self._own[numbers], wants, asked)
+        found = [rows] * len(wanted)
+        for part, of_part in zip(self._parts, rows.split(asked), strict=True):
+            found[part] = of_part
+        self._traffic.note(wanted, found, len(wanted) - 1, time.perf_counter() - started)
+        return found
 
 
 def _connect_store(limit: timedelta, hosts: bool) -> dist.TCPStore:

@@ -9,22 +9,22 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Accepted:
-    thetas: list[Tensor]
+    vectors: list[Tensor]
     weights: list[float]
     skipped: list[int]
-    """Parts whose update was not finite."""
+    """Parts whose vector was not finite."""
 
 
-def accept(thetas: Sequence[Tensor], weights: Sequence[float], size: int) -> Accepted:
-    """The updates that may be averaged. A wrong shape or weight is a defect, not data, and raises."""
-    for part, (theta, weight) in enumerate(zip(thetas, weights, strict=True)):
-        if theta.shape != (size,) or theta.dtype != torch.float32:
-            raise ValueError(f"part {part} sent {theta.dtype}{list(theta.shape)}, not float32[{size}]")
+def accept(vectors: Sequence[Tensor], weights: Sequence[float], size: int) -> Accepted:
+    """The parameters, or gradients, that may be averaged. A wrong shape or weight is a defect, not data, and raises."""
+    for part, (vector, weight) in enumerate(zip(vectors, weights, strict=True)):
+        if vector.shape != (size,) or vector.dtype != torch.float32:
+            raise ValueError(f"part {part} sent {vector.dtype}{list(vector.shape)}, not float32[{size}]")
         if not 0 < weight < float("inf"):
             raise ValueError(f"part {part} has the weight {weight}")
-    finite = [bool(torch.isfinite(theta).all()) for theta in thetas]
+    finite = [bool(torch.isfinite(vector).all()) for vector in vectors]
     return Accepted(
-        [theta for theta, good in zip(thetas, finite, strict=True) if good],
+        [vector for vector, good in zip(vectors, finite, strict=True) if good],
         [weight for weight, good in zip(weights, finite, strict=True) if good],
         [part for part, good in enumerate(finite) if not good],
     )

@@ -11,7 +11,8 @@ from torch import Tensor, nn
 from llcg_dist import seeding
 from llcg_dist.core.objective import loss
 from llcg_dist.core.parameters import flatten, load_flat
-from llcg_dist.data.graph import TRAIN, Array, Graph
+from llcg_dist.data.rows import Array
+from llcg_dist.data.views import View
 from llcg_dist.schema import TrainConfig
 
 
@@ -30,30 +31,76 @@ class Walker:
 
 
 class Learner:
-    """Walks from given parameters along mini-batch gradients of one graph's training nodes."""
+    """Walks from given parameters along mini-batch gradients of one view's training nodes.
+
+    A walk is begin, then (gradient, advance) for every step. Learners may take turns between any two of these: each
+    keeps its own place in the random numbers.
+    """
 
     def __init__(
-        self, graph: Graph, model: nn.Module, sampler: Sampler, walker: Walker, train: TrainConfig, device: str = "cpu"
+        self, view: View, model: nn.Module, sampler: Sampler, walker: Walker, train: TrainConfig, device: str = "cpu"
     ) -> None:
         self._model = model.to(device)
-        self._sampler, self._walker, self._train, self._device = sampler, walker, train, device
-        self._task = graph.task
-        self._features, self._labels = torch.from_numpy(graph.features), torch.from_numpy(graph.labels)
-        self._train_nodes = graph.nodes_in(TRAIN)
+        self._view, self._sampler, self._walker, self._train, self._device = view, sampler, walker, train, device
         self._optimizer = self._new_optimizer()
 
     def walk(self, theta: Tensor, round_: int, steps: int) -> tuple[Tensor, float | None]:
         """`steps` steps from `theta`; returns where they led and the mean loss of their batches."""
-        load_flat(self._model, theta)
+        self.begin(theta, round_)
+        for _ in range(steps):
+            self.gradient()
+            self.advance()
+        return self.theta(), self.mean_loss()
+
+    def begin(self, theta: Tensor | None, round_: int) -> None:
+        """Starts the walk of a round from `theta`, or from where the last one ended."""
+        if theta is not None:
+            load_flat(self._model, theta)
         self._model.train()
         if self._train.optimizer_state == "reset":
             self.reset_optimizer()
-        rng = seeding.generator(self._walker.seed, self._walker.who, round_)
-        seeding.seed_torch(rng)
-        total = torch.zeros((), dtype=torch.float64)
-        for _ in range(steps):
-            total += self._step(rng).detach()
-        return flatten(self._model), total.item() / steps if steps else None
+        self._rng = seeding.generator(self._walker.seed, self._walker.who, round_)
+        seeding.seed_torch(self._rng)
+        self._torch_rng = torch.get_rng_state()
+        self._losses = torch.zeros((), dtype=torch.float64)
+        self._steps = 0
+
+    def gradient(self) -> None:
+        """Computes the gradient of the next mini-batch."""
+        torch.set_rng_state(self._torch_rng)
+        nodes = self._view.train_nodes
+        seeds = self._rng.choice(nodes, min(self._walker.batch_size, len(nodes)), replace=False)
+        batch = self._sampler.sample(seeds, seed=int(self._rng.integers(2**31)))
+        inputs = self._view.features(batch.inputs).to(self._device).float()  # a store may hold half precision
+        logits = self._model(inputs, [block.to(self._device) for block in batch.blocks])
+        value = loss(logits, self._view.labels(batch.outputs).to(self._device), self._view.task)
+        self._optimizer.zero_grad(set_to_none=True)
+        value.backward()
+        self._torch_rng = torch.get_rng_state()
+        self._losses += value.detach().cpu()
+        self._steps += 1
+
+    def advance(self) -> None:
+        """One step of the optimiser along the gradient at hand."""
+        self._optimizer.step()
+
+    def flat_gradient(self) -> Tensor:
+        """[number of parameters] on the CPU: the gradient at hand."""
+        parts = [torch.zeros_like(p) if p.grad is None else p.grad for p in self._model.parameters()]
+        return torch.cat([part.reshape(-1).cpu() for part in parts])
+
+    def take_gradient(self, flat: Tensor) -> None:
+        """Puts this gradient in the place of the one at hand."""
+        parameters = list(self._model.parameters())
+        for parameter, values in zip(parameters, flat.split([p.numel() for p in parameters]), strict=True):
+            parameter.grad = values.view_as(parameter).to(self._device)
+
+    def theta(self) -> Tensor:
+        return flatten(self._model)
+
+    def mean_loss(self) -> float | None:
+        """Of the batches since `begin`."""
+        return self._losses.item() / self._steps if self._steps else None
 
     def optimizer_state(self) -> dict[str, Any]:
         """All that a walk leaves behind besides the parameters."""
@@ -64,18 +111,6 @@ class Learner:
 
     def reset_optimizer(self) -> None:
         self._optimizer = self._new_optimizer()
-
-    def _step(self, rng: Any) -> Tensor:
-        size = min(self._walker.batch_size, len(self._train_nodes))
-        seeds = rng.choice(self._train_nodes, size, replace=False)
-        batch = self._sampler.sample(seeds, seed=int(rng.integers(2**31)))
-        inputs = self._features[batch.inputs].to(self._device).float()  # a store may hold half precision
-        logits = self._model(inputs, [block.to(self._device) for block in batch.blocks])
-        value = loss(logits, self._labels[batch.outputs].to(self._device), self._task)
-        self._optimizer.zero_grad(set_to_none=True)
-        value.backward()
-        self._optimizer.step()
-        return value
 
     def _new_optimizer(self) -> torch.optim.Optimizer:
         kind = {"adam": torch.optim.Adam, "sgd": torch.optim.SGD}[self._train.optimizer]

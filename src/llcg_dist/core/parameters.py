@@ -26,6 +26,13 @@ def load_flat(model: nn.Module, flat: Tensor) -> None:
             tensor.copy_(values.view_as(tensor))
 
 
+def statistics_mask(model: nn.Module) -> Tensor:
+    """[n] of bool over the flat vector: True for what no gradient moves, BatchNorm's running statistics."""
+    learned = {name for name, _ in model.named_parameters()}
+    floats = [(name, tensor) for name, tensor in model.state_dict().items() if tensor.is_floating_point()]
+    return torch.cat([torch.full((tensor.numel(),), name not in learned) for name, tensor in floats])
+
+
 def state_dict_bytes(model: nn.Module) -> int:
     """What the paper's MB column counts for one machine: the whole state_dict, counters included."""
     return sum(tensor.numel() * tensor.element_size() for tensor in model.state_dict().values())

@@ -19,6 +19,18 @@ NAMED = ("node", "class", "feature")
 
 
 @dataclass(frozen=True)
+class Topology:
+    """Row i's neighbours are indices[indptr[i]:indptr[i+1]]; every edge in both directions."""
+
+    indptr: Array
+    indices: Array
+
+    @property
+    def num_nodes(self) -> int:
+        return len(self.indptr) - 1
+
+
+@dataclass(frozen=True)
 class Graph:
     """An undirected, deduplicated graph without self-loops, with what is known about its nodes.
 
@@ -178,15 +190,10 @@ def induced_subgraph(graph: Graph, nodes: Array, lazy: bool = False) -> Graph:
 
     With `lazy`, features on disk stay there until they are sliced: enough to write them, not to train on them.
     """
-    new_id = np.full(graph.num_nodes, -1, graph.indices.dtype)
-    new_id[nodes] = np.arange(len(nodes), dtype=new_id.dtype)
-    positions, row_ends = _row_positions(graph.indptr, nodes)
-    neighbours = new_id[graph.indices[positions]]
-    inside = neighbours >= 0
-    kept_before = np.concatenate([[0], np.cumsum(inside)])
+    topology = induced_topology(graph, nodes)
     return Graph(
-        indptr=np.concatenate([[0], kept_before[row_ends]]).astype(graph.indptr.dtype),
-        indices=neighbours[inside],
+        indptr=topology.indptr,
+        indices=topology.indices,
         features=select_rows(graph.features, nodes) if lazy else graph.features[nodes],
         labels=graph.labels[nodes],
         split=graph.split[nodes],
@@ -194,6 +201,18 @@ def induced_subgraph(graph: Graph, nodes: Array, lazy: bool = False) -> Graph:
         task=graph.task,
         metric=graph.metric,
     )
+
+
+def induced_topology(graph: Graph, nodes: Array) -> Topology:
+    """The edges among `nodes`, which are numbered in the order they are given."""
+    new_id = np.full(graph.num_nodes, -1, graph.indices.dtype)
+    new_id[nodes] = np.arange(len(nodes), dtype=new_id.dtype)
+    positions, row_ends = _row_positions(graph.indptr, nodes)
+    neighbours = new_id[graph.indices[positions]]
+    inside = neighbours >= 0
+    kept_before = np.concatenate([[0], np.cumsum(inside)])
+    indptr = np.concatenate([[0], kept_before[row_ends]]).astype(graph.indptr.dtype)
+    return Topology(indptr, neighbours[inside])
 
 
 def reordered_topology(graph: Graph, order: Array) -> tuple[Array, Array]:

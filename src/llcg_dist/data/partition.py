@@ -17,6 +17,7 @@ import numpy as np
 from llcg_dist import __version__
 from llcg_dist.config import fingerprint, flat_items
 from llcg_dist.data.datasets import content_hashes, load_dataset
+from llcg_dist.data.extras import Reads, ensure_extras
 from llcg_dist.data.graph import TRAIN, Array, Graph, cut_edge_counts, induced_subgraph, reordered_topology
 from llcg_dist.data.store import SCHEMA_VERSION, make_folder, read_manifest, staged_folder, write_json, write_shard
 from llcg_dist.dataset_config import DatasetConfig
@@ -39,8 +40,11 @@ def store_path(config: Config) -> Path:
     return Path(partition.root) / f"{label}-{partition.method}-{config.cluster.num_machines}-{partition.seed}"
 
 
-def ensure_store(config: Config, say: Callable[[str], None] = lambda line: None) -> tuple[Path, dict[str, Any]]:
-    """The store of these settings and its manifest: found, or built now. Builders of the same store take turns."""
+def ensure_store(
+    config: Config, say: Callable[[str], None] = lambda line: None, reads: Reads = Reads.PART
+) -> tuple[Path, dict[str, Any]]:
+    """The store of these settings, with what `reads` needs, and its manifest: found, or built now. Builders of the same
+    store take turns."""
     path = store_path(config)
     if not (path / "manifest.json").exists():
         with _lock(path.parent):
@@ -56,6 +60,9 @@ def ensure_store(config: Config, say: Callable[[str], None] = lambda line: None)
             file = f"dataset.{setting}={getattr(config.dataset, setting)}"
             advice = "remove that folder, or give the new graph a dataset.name of its own"
             raise UserError(f"{file}: has changed since {path} was built from it; {advice}")
+    if reads is not Reads.PART:
+        with _lock(path.parent):
+            ensure_extras(config, path, reads, say)
     return path, manifest
 
 

@@ -12,8 +12,14 @@ A partition store, written by `partition.py` and read a folder at a time:
         part0/ … part<P-1>/
             graph.json  indptr.npy … split.npy     what one machine holds, and all it ever opens
             nodes.npy      the global ids of its nodes
+            halo/<storage_overhead>/       subgraph_approx alone: remote nodes stored with the part, see extras.py
+                arrays.json  nodes.npy  features.npy  indptr.npy  indices.npy
+        topology/          ggs and full_sync alone: the whole graph's edges, without a feature or a label
+            arrays.json  indptr.npy  indices.npy
+            owner.npy  position.npy        the part of every node, and its row there
 
-A machine needs nothing but its own folder: `manifest.json` tells of all parts and is for the server and for people.
+A machine needs nothing but its own folder (and topology/, where its method has one): `manifest.json` tells of all parts
+and is for the server and for people.
 """
 
 import hashlib
@@ -65,9 +71,19 @@ class Shard:
 
 def write_shard(folder: Path, graph: Graph, store_id: str, **extra: Array) -> dict[str, Any]:
     """Writes a graph and extra arrays; returns the description that also goes into the manifest."""
-    folder.mkdir(parents=True)
     names = {f"{what}_names": names for what, names in graph.names.items()}
     arrays = {name: getattr(graph, name) for name in _ARRAYS} | names | extra
+    kinds = {"num_classes": graph.num_classes, "task": graph.task, "metric": graph.metric}
+    return _write(folder, "graph.json", arrays, {"store_id": store_id} | kinds)
+
+
+def write_arrays(folder: Path, arrays: dict[str, Array], store_id: str) -> dict[str, Any]:
+    """Writes arrays that belong to a store; returns their description."""
+    return _write(folder, "arrays.json", arrays, {"store_id": store_id})
+
+
+def _write(folder: Path, name_of_description: str, arrays: dict[str, Array], about: dict[str, Any]) -> dict[str, Any]:
+    folder.mkdir(parents=True, exist_ok=True)
     described = {}
     for name, array in arrays.items():
         _save(folder / f"{name}.npy", array)
@@ -77,40 +93,49 @@ def write_shard(folder: Path, graph: Graph, store_id: str, **extra: Array) -> di
             "bytes": (folder / f"{name}.npy").stat().st_size,
             "sha256": _sha256(folder / f"{name}.npy"),
         }
-    meta = {
-        "schema_version": SCHEMA_VERSION,
-        "store_id": store_id,
-        "num_classes": graph.num_classes,
-        "task": graph.task,
-        "metric": graph.metric,
-        "arrays": described,
-    }
-    write_json(folder / "graph.json", meta)
+    meta = {"schema_version": SCHEMA_VERSION} | about | {"arrays": described}
+    write_json(folder / name_of_description, meta)
     return meta
 
 
 def read_shard(folder: Path, verify: str = "sizes") -> Shard:
     """Opens one folder, checking its files against graph.json: `sizes` their sizes and types, `full` their content."""
     path = folder / "graph.json"
-    meta = read_json(path)
-    _check_version(path, meta)
-    try:
-        described = {name: (entry["dtype"], entry["shape"], entry["sha256"]) for name, entry in meta["arrays"].items()}
-        fields: dict[str, Any] = {key: meta[key] for key in ("num_classes", "task", "metric")}
-        str(meta["store_id"])
-    except (KeyError, TypeError, AttributeError) as error:
-        raise UserError(f"{path}: {error} is missing or of the wrong kind; {_REBUILD}") from None
-    odd = [name for name in described if not _ARRAY_NAME.fullmatch(name)]
-    missing = [name for name in _ARRAYS if name not in described]
-    if odd or missing:
-        wrong = f"{odd[0]!r} is no array's name" if odd else f"the array {missing[0]} is missing"
-        raise UserError(f"{path}: {wrong}; {_REBUILD}")
-    arrays = {name: _open_array(folder / f"{name}.npy", *entry, verify) for name, entry in described.items()}
+    meta, arrays = _read(path, _ARRAYS, ("num_classes", "task", "metric"), verify)
+    fields: dict[str, Any] = {key: meta[key] for key in ("num_classes", "task", "metric")}
     fields |= {name: arrays.pop(name) for name in _ARRAYS}
     names = {what: arrays.pop(f"{what}_names") for what in NAMED if f"{what}_names" in arrays}
     graph = Graph(**fields, names=names)
     _check_graph(path, graph)
     return Shard(graph, arrays, meta)
+
+
+def read_arrays(folder: Path, required: tuple[str, ...], store_id: str, verify: str = "sizes") -> dict[str, Array]:
+    """What write_arrays wrote for this store; raises UserError where it is another store's."""
+    path = folder / "arrays.json"
+    meta, arrays = _read(path, required, (), verify)
+    if str(meta["store_id"]) != store_id:
+        raise UserError(f"{path}: belongs to another store; {_REBUILD}")
+    return arrays
+
+
+def _read(
+    path: Path, required: tuple[str, ...], keys: tuple[str, ...], verify: str
+) -> tuple[dict[str, Any], dict[str, Array]]:
+    meta = read_json(path)
+    _check_version(path, meta)
+    try:
+        described = {name: (entry["dtype"], entry["shape"], entry["sha256"]) for name, entry in meta["arrays"].items()}
+        for key in ("store_id", *keys):
+            str(meta[key])
+    except (KeyError, TypeError, AttributeError) as error:
+        raise UserError(f"{path}: {error} is missing or of the wrong kind; {_REBUILD}") from None
+    odd = [name for name in described if not _ARRAY_NAME.fullmatch(name)]
+    missing = [name for name in required if name not in described]
+    if odd or missing:
+        wrong = f"{odd[0]!r} is no array's name" if odd else f"the array {missing[0]} is missing"
+        raise UserError(f"{path}: {wrong}; {_REBUILD}")
+    return meta, {name: _open_array(path.parent / f"{name}.npy", *entry, verify) for name, entry in described.items()}
 
 
 def _check_graph(path: Path, graph: Graph) -> None:

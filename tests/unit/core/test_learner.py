@@ -12,6 +12,7 @@ from llcg_dist.core.learner import Learner, Walker
 from llcg_dist.core.objective import loss
 from llcg_dist.core.parameters import flatten, load_flat
 from llcg_dist.data.graph import TRAIN, Array, Graph
+from llcg_dist.data.views import GraphView
 from llcg_dist.models import build_model
 from llcg_dist.models.stages import GraphModel
 from llcg_dist.sampling import Batch, NeighborSampler
@@ -29,7 +30,7 @@ def new_model(arch: str = "SBS", dropout: float = 0.5) -> GraphModel:
 
 def learner(walker: Walker = WALKER, train: TrainConfig | None = None, **of_model: Any) -> Learner:
     model = new_model(**of_model)
-    return Learner(GRAPH, model, NeighborSampler(GRAPH, [3] * model.depth), walker, train or TrainConfig())
+    return Learner(GraphView(GRAPH), model, NeighborSampler(GRAPH, [3] * model.depth), walker, train or TrainConfig())
 
 
 START = flatten(new_model())
@@ -120,7 +121,9 @@ def test_batches_are_distinct_training_nodes_drawn_anew_for_every_step(batch_siz
     training = GRAPH.nodes_in(TRAIN).tolist()
     assert len(training) == 60
     model, notes = new_model("SS"), Recording(GRAPH, [3, 3])
-    Learner(GRAPH, model, notes, replace(WALKER, batch_size=batch_size), TrainConfig()).walk(flatten(model), 1, 5)
+    Learner(GraphView(GRAPH), model, notes, replace(WALKER, batch_size=batch_size), TrainConfig()).walk(
+        flatten(model), 1, 5
+    )
     assert len(notes.asked) == 5
     for seeds, _ in notes.asked:
         assert len(seeds) == len(set(seeds)) == min(batch_size, 60)
@@ -135,7 +138,9 @@ def test_one_step_is_gradient_descent_on_the_mean_loss() -> None:
     theta = flatten(model)
     train = TrainConfig(optimizer="sgd", weight_decay=0.1)
     walker = replace(WALKER, batch_size=1000, lr=0.3)
-    found, mean_loss = Learner(GRAPH, model, NeighborSampler(GRAPH, [-1, -1]), walker, train).walk(theta, 1, 1)
+    found, mean_loss = Learner(GraphView(GRAPH), model, NeighborSampler(GRAPH, [-1, -1]), walker, train).walk(
+        theta, 1, 1
+    )
 
     beside = new_model("GG", dropout=0.0)
     load_flat(beside, theta)

@@ -1,0 +1,12 @@
+"""Global graph sampling: what PSGD-PA loses at the cut edges, bought back with bytes at every step."""
+
+from llcg_dist.algorithms.base import Algorithm
+from llcg_dist.comm.ledger import Kind
+from llcg_dist.data.extras import Reads
+
+
+class Ggs(Algorithm):
+    """Local steps over the whole graph: machines know its topology and fetch the features that others hold."""
+
+    crosses = frozenset({Kind.PARAMETERS, Kind.FEATURES})
+    reads = Reads.WHOLE_TOPOLOGY

@@ -1,0 +1,98 @@
+"""What gradient steps are taken on: nodes to sample around, their features and their labels.
+
+A view numbers nodes as its topology does. Where the rows come from differs: a graph of one's own, a part with a stored
+halo of remote nodes (subgraph_approx), or the whole topology with features that other machines hold (ggs, full_sync).
+"""
+
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from llcg_dist.data.graph import TRAIN, Graph, Topology
+from llcg_dist.data.rows import Array
+
+
+class View(Protocol):
+    task: str
+    num_features: int
+    num_classes: int
+    topology: Topology
+    train_nodes: Array
+    """Nodes that mini-batches are drawn from."""
+
+    def features(self, nodes: Tensor) -> Tensor:
+        """[len(nodes), F]"""
+
+    def labels(self, nodes: Tensor) -> Tensor:
+        """Of training nodes."""
+
+
+class GraphView:
+    """A graph that is all here: the server's whole one, or a part without its cut edges."""
+
+    def __init__(self, graph: Graph, train_nodes: Array | None = None) -> None:
+        self.task, self.num_features, self.num_classes = graph.task, graph.num_features, graph.num_classes
+        self.topology = Topology(graph.indptr, graph.indices)
+        self.train_nodes = graph.nodes_in(TRAIN) if train_nodes is None else train_nodes
+        self._features, self._labels = torch.from_numpy(graph.features), torch.from_numpy(graph.labels)
+
+    def features(self, nodes: Tensor) -> Tensor:
+        return self._features[nodes]
+
+    def labels(self, nodes: Tensor) -> Tensor:
+        return self._labels[nodes]
+
+
+class HaloView(GraphView):
+    """A part (nodes 0..n-1) and the remote nodes stored with it (n and up), which are read and never trained on."""
+
+    def __init__(self, part: Graph, topology: Topology, halo_features: Array) -> None:
+        super().__init__(part)
+        self.topology = topology
+        self._own = part.num_nodes
+        self._halo = torch.from_numpy(halo_features)
+
+    def features(self, nodes: Tensor) -> Tensor:
+        rows = torch.empty(len(nodes), self.num_features, dtype=self._features.dtype)
+        own = nodes < self._own
+        rows[own] = self._features[nodes[own]]
+        rows[~own] = self._halo[nodes[~own] - self._own]
+        return rows
+
+
+class RowSource(Protocol):
+    """Gets rows of features that other machines hold."""
+
+    def fetch(self, wanted: list[Tensor]) -> list[Tensor]:
+        """wanted[q]: row numbers within part q, none for the own part; the rows in the same order."""
+
+
+class GlobalView(GraphView):
+    """The whole topology, the features and labels of one's own part, and everyone else's features on request.
+
+    `owner` [N] is the part of every node, `position` [N] its row there, `nodes` [n] the global numbers of the own part.
+    """
+
+    def __init__(
+        self, part: Graph, index: int, nodes: Array, topology: Topology, owner: Array, position: Array, rows: RowSource
+    ) -> None:
+        super().__init__(part, train_nodes=nodes[part.nodes_in(TRAIN)])
+        self.topology = topology
+        self._part, self._rows = index, rows
+        self._owner, self._position = torch.from_numpy(owner), torch.from_numpy(position)
+        self._num_parts = int(self._owner.max()) + 1
+
+    def features(self, nodes: Tensor) -> Tensor:
+        owner, position = self._owner[nodes], self._position[nodes]
+        order = owner.argsort(stable=True)
+        by_part = list(position[order].split(torch.bincount(owner, minlength=self._num_parts).tolist()))
+        own = self._features[by_part[self._part]]
+        by_part[self._part] = by_part[self._part][:0]
+        found = self._rows.fetch(by_part)
+        found[self._part] = own
+        rows = torch.empty(len(nodes), self.num_features, dtype=self._features.dtype)
+        return rows.index_copy_(0, order, torch.cat(found))
+
+    def labels(self, nodes: Tensor) -> Tensor:
+        return self._labels[self._position[nodes]]

@@ -18,6 +18,8 @@ _CHOICES = {
     "algorithm.schedule": ("equal_total", "literal"),
     "algorithm.batchnorm_stats": ("average", "recalibrate"),
     "algorithm.averaging": ("uniform", "train_nodes"),
+    "sampling.method": ("neighbor", "labor"),
+    "sampling.server_minibatch": ("uniform", "cut_edges"),
     "train.optimizer": ("adam", "sgd"),
     "train.optimizer_state": ("keep", "reset"),
     "on_nonfinite": ("fail", "skip"),
@@ -101,7 +103,8 @@ def _check_model(config: Config) -> None:
     depth = message_passing_layers(model)
     for key in ("sampling.fanout", "sampling.server_fanout"):
         fanout = _value(config, key)
-        _require(_is_fanout(fanout), config, key, "must be -1 or a positive whole number, or a list of them")
+        rule = "must be -1, a positive whole number or a share between 0 and 1, or a list of them"
+        _require(_is_fanout(fanout), config, key, rule)
         rule = f"must be one number, or one for each of the model's {depth} message-passing layers"
         _require(not isinstance(fanout, list) or len(fanout) == depth, config, key, rule)
 
@@ -121,7 +124,11 @@ def _check_arch(config: Config) -> None:
 
 def _is_fanout(value: Any) -> bool:
     values = value if isinstance(value, list) and value else [value]
-    return all(isinstance(v, int) and not isinstance(v, bool) and (v == -1 or v >= 1) for v in values)
+    return all(_is_count(v) or (isinstance(v, float) and 0 < v < 1) for v in values)
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and (value == -1 or value >= 1)
 
 
 def _require(holds: bool, config: Config, key: str, rule: str) -> None:

@@ -4,11 +4,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import dgl
+import numpy as np
 import torch
 from torch import Tensor
 
 from llcg_dist.blocks import Block, degrees
-from llcg_dist.data.graph import Array, Topology
+from llcg_dist.data.graph import Array, Graph, Topology, row_positions
+
+Fanout = int | float
+"""-1: all neighbours; a whole number: so many of each node's; a number in (0, 1): that share of each node's."""
 
 
 @dataclass(frozen=True)
@@ -21,11 +25,17 @@ class Batch:
 
 
 class NeighborSampler:
-    """Samples `fanouts[l]` neighbours per node for layer l (-1: all), without replacement."""
+    """Samples `fanouts[l]` neighbours per node for layer l, uniformly and without replacement.
 
-    def __init__(self, topology: Topology, fanouts: Sequence[int]) -> None:
-        self._fanouts = list(fanouts)
+    `neighbor` draws for every node alone. `labor` (Balin & Catalyurek, 2023) draws one number for every neighbour that
+    all nodes of a layer share, so that they mostly agree on whom to read: about as many neighbours for each node, the
+    number itself being random, and far fewer rows in all.
+    """
+
+    def __init__(self, topology: Graph | Topology, fanouts: Sequence[Fanout], method: str = "neighbor") -> None:
+        self._fanouts, self._method = list(fanouts), method
         self._degree = degrees(topology)
+        self._indptr, self._indices = topology.indptr, topology.indices
         indptr, indices = torch.from_numpy(topology.indptr), torch.from_numpy(topology.indices)
         # Built from CSC arrays (for an undirected graph CSC = CSR) the topology shares the mapped file, without a copy.
         no_ids = torch.empty(0, dtype=indptr.dtype)
@@ -37,15 +47,35 @@ class NeighborSampler:
         outputs = torch.from_numpy(seeds).to(self._topology.idtype)
         nodes = outputs
         blocks: list[Block] = []
-        for fanout in reversed(self._fanouts):
-            frontier = dgl.sampling.sample_neighbors(self._topology, nodes, fanout)
-            sampled = dgl.to_block(frontier, nodes)
+        for layer, fanout in enumerate(reversed(self._fanouts)):
+            sampled = dgl.to_block(self._frontier(nodes, fanout, (seed, layer)), nodes)
             indptr, indices, _ = sampled.adj_tensors("csc")
             num_dst, nodes = len(nodes), sampled.srcdata[dgl.NID]
             blocks.insert(0, Block(indptr, indices, len(nodes), num_dst, self._degree[nodes]))
         return Batch(nodes, outputs, blocks)
 
+    def _frontier(self, nodes: Tensor, fanout: Fanout, seed: tuple[int, int]) -> dgl.DGLGraph:
+        """The sampled edges that lead to `nodes`."""
+        if isinstance(fanout, float):
+            return self._share(nodes.numpy(), fanout, np.random.default_rng(np.random.SeedSequence(seed)))
+        if self._method == "labor" and fanout != -1:
+            number = torch.tensor([seed[0] * len(self._fanouts) + seed[1]])  # DGL's own seed does not reach LABOR
+            seed_of_layer = dgl.backend.zerocopy_to_dgl_ndarray(number)
+            return dgl.sampling.sample_labors(self._topology, nodes, fanout, random_seed=seed_of_layer)
+        return dgl.sampling.sample_neighbors(self._topology, nodes, fanout)
 
-def fanouts_per_layer(fanout: int | list[int], depth: int) -> list[int]:
+    def _share(self, nodes: Array, share: float, rng: np.random.Generator) -> dgl.DGLGraph:
+        """ceil(share · degree) of each node's neighbours: those that drew the smallest numbers."""
+        positions, ends = row_positions(self._indptr, nodes)
+        counts = np.diff(ends, prepend=0)
+        row = np.repeat(np.arange(len(nodes)), counts)
+        order = np.lexsort((rng.random(len(positions)), row))
+        place = np.arange(len(positions)) - np.repeat(ends - counts, counts)
+        chosen = order[place < np.ceil(share * counts)[row]]
+        edges = (torch.from_numpy(self._indices[positions[chosen]]), torch.from_numpy(nodes[row[chosen]]))
+        return dgl.graph(edges, num_nodes=self._topology.num_nodes())
+
+
+def fanouts_per_layer(fanout: Fanout | list[Fanout], depth: int) -> list[Fanout]:
     """One number serves every layer; a list has one per layer."""
-    return [fanout] * depth if isinstance(fanout, int) else list(fanout)
+    return list(fanout) if isinstance(fanout, list) else [fanout] * depth

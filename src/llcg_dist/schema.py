@@ -82,9 +82,14 @@ class TrainConfig:
 @dataclass
 class SamplingConfig:
     fanout: Any = 10
-    """Neighbours a machine samples per node and layer: one number, or one per layer as [10,5]; -1 takes all."""
+    """Neighbours a machine samples per node and layer: one number, or one per layer as [10,5]; -1 takes all of them, a
+    number between 0 and 1 that share of them."""
+    method: str = "neighbor"
+    """How a machine samples them: neighbor (each node for itself) or labor (nodes of a layer agree; fewer rows)."""
     server_fanout: Any = -1
-    """The same for the server's correction."""
+    """Neighbours in the server's correction, written like fanout."""
+    server_minibatch: str = "uniform"
+    """Nodes of the correction: uniform over all training nodes, or cut_edges (training nodes at an end of one)."""
 
 
 @dataclass

@@ -19,7 +19,7 @@ from llcg_dist.core.average import averaging_weights, weighted_average
 from llcg_dist.core.evaluate import Evaluator
 from llcg_dist.core.learner import Learner, Walker
 from llcg_dist.core.parameters import flatten, state_dict_bytes, statistics_mask
-from llcg_dist.data.graph import Graph
+from llcg_dist.data.graph import Array, Graph
 from llcg_dist.data.views import GraphView
 from llcg_dist.engine import RoundResult, run_server
 from llcg_dist.errors import TrainingError
@@ -42,8 +42,10 @@ class Server:
         checkpoints: Path,
         start_round: int = 0,
         device: str = "cpu",
+        correction_nodes: Array | None = None,
     ) -> None:
-        """Goes on from the checkpoint of `start_round`; 0 starts anew."""
+        """Goes on from the checkpoint of `start_round`; 0 starts anew. `correction_nodes`: see
+        data/correction.py."""
         self._config, self._graph = config, graph
         self._weights = averaging_weights(config.algorithm.averaging, train_nodes)
         seeding.seed_torch(seeding.generator(config.seed, seeding.INITIAL_WEIGHTS, 0))
@@ -56,7 +58,7 @@ class Server:
         # Where steps are shared the server takes the machines' own steps, so that it holds their model.
         lr = config.train.local_lr if self._shares_gradients else config.train.server_lr
         walker = Walker(seeding.SERVER, config.seed, config.train.server_batch_size, lr)
-        view = GraphView(graph)
+        view = GraphView(graph, correction_nodes)
         sampler = NeighborSampler(view.topology, fanouts_per_layer(config.sampling.server_fanout, model.depth))
         self._corrector = Learner(view, model, sampler, walker, config.train, device)
         judged_model = build_model(config.model, graph.num_features, graph.num_classes)

@@ -22,6 +22,7 @@ from llcg_dist.comm.ledger import Ledger
 from llcg_dist.comm.loopback import LoopbackChannel, LoopbackRows
 from llcg_dist.comm.torch_dist import Cluster, DistMachineChannel, DistServerChannel, PeerRows, choose_backend
 from llcg_dist.config import load_config
+from llcg_dist.data.correction import correction_nodes
 from llcg_dist.data.extras import Reads, halo_bytes
 from llcg_dist.data.part_view import part_view
 from llcg_dist.data.partition import ensure_store, store_path
@@ -240,7 +241,8 @@ def _server(
 ) -> Server:
     train_nodes = [part["train_nodes"] for part in manifest["parts"]]
     checkpoints = checkpoint_folder(config, run_dir)
-    server = Server(config, whole.graph, train_nodes, run_dir, checkpoints, start_round, device)
+    nodes = correction_nodes(config.sampling.server_minibatch, whole)
+    server = Server(config, whole.graph, train_nodes, run_dir, checkpoints, start_round, device, nodes)
     if algorithm.reads is Reads.PART_AND_HALO:
         server.halo_bytes = sum(halo_bytes(config, store))
     return server

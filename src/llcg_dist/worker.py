@@ -43,7 +43,8 @@ class Machine:
         machines_in_one = config.cluster.num_machines if config.algorithm.name == "single" else 1
         batch_size = config.train.local_batch_size * machines_in_one
         walker = Walker(seeding.part(part), config.seed, batch_size, config.train.local_lr)
-        sampler = NeighborSampler(view.topology, fanouts_per_layer(config.sampling.fanout, model.depth))
+        fanouts = fanouts_per_layer(config.sampling.fanout, model.depth)
+        sampler = NeighborSampler(view.topology, fanouts, config.sampling.method)
         self._learner = Learner(view, model, sampler, walker, config.train, device)
         files = CheckpointFiles(checkpoints, part_owner(part))
         if start_round:

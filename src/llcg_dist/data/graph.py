@@ -207,7 +207,7 @@ def induced_topology(graph: Graph, nodes: Array) -> Topology:
     """The edges among `nodes`, which are numbered in the order they are given."""
     new_id = np.full(graph.num_nodes, -1, graph.indices.dtype)
     new_id[nodes] = np.arange(len(nodes), dtype=new_id.dtype)
-    positions, row_ends = _row_positions(graph.indptr, nodes)
+    positions, row_ends = row_positions(graph.indptr, nodes)
     neighbours = new_id[graph.indices[positions]]
     inside = neighbours >= 0
     kept_before = np.concatenate([[0], np.cumsum(inside)])
@@ -219,16 +219,16 @@ def reordered_topology(graph: Graph, order: Array) -> tuple[Array, Array]:
     """(indptr, indices) of the graph whose node i is this one's order[i]; rows are not sorted."""
     new_id = np.empty(graph.num_nodes, graph.indices.dtype)
     new_id[order] = np.arange(graph.num_nodes, dtype=new_id.dtype)
-    positions, row_ends = _row_positions(graph.indptr, order)
+    positions, row_ends = row_positions(graph.indptr, order)
     return np.concatenate([[0], row_ends]), new_id[graph.indices[positions]]
 
 
 def neighbours(graph: Graph, nodes: Array) -> Array:
     """All neighbours of these nodes, one after the other."""
-    return graph.indices[_row_positions(graph.indptr, nodes)[0]]
+    return graph.indices[row_positions(graph.indptr, nodes)[0]]
 
 
-def _row_positions(indptr: Array, rows: Array) -> tuple[Array, Array]:
+def row_positions(indptr: Array, rows: Array) -> tuple[Array, Array]:
     """Where the entries of these rows stand in `indices`, row after row, and the end of each row among them."""
     starts = indptr[rows].astype(np.int64)
     counts = indptr[rows + 1].astype(np.int64) - starts
@@ -244,3 +244,12 @@ def cut_edge_counts(graph: Graph, assignment: Array, num_parts: int) -> Array:
         row_part = assignment[row]
         counts += np.bincount(row_part[row_part != assignment[column]], minlength=num_parts)
     return counts
+
+
+def cut_edge_ends(graph: Graph, assignment: Array) -> Array:
+    """[N] of bool: nodes with a neighbour in another part."""
+    ends = np.zeros(graph.num_nodes, bool)
+    for first, last in row_ranges(graph.indptr, ENTRIES_AT_ONCE):
+        row, column = _entries(graph.indptr, graph.indices, first, last)
+        ends[row[assignment[row] != assignment[column]]] = True
+    return ends

@@ -128,8 +128,34 @@ def test_counts_go_beyond_64_bits() -> None:
     assert ledger.end_round().bytes_up == ledger.total_bytes() == 2**72
 
 
+def test_features_between_machines() -> None:
+    ledger = Ledger(frozenset({Kind.FEATURES}))
+    ledger.count_features("row numbers", 6, 50)
+    ledger.count_features("rows", 3, 1000)
+    ledger.count_features("rows", 3, 24)
+    assert ledger.end_round() == Traffic(0, 0, 1074, 0, 0, 0)
+    about = {"kind": "features", "direction": "between", "phase": "round", "elements": None}
+    assert ledger.as_json()["messages"] == [
+        about | {"dtype": "row numbers", "count": 6, "bytes": 50},
+        about | {"dtype": "rows", "count": 6, "bytes": 1024},
+    ]
+    again = Ledger(frozenset({Kind.FEATURES}))
+    again.restore(json.loads(json.dumps(ledger.as_json()["messages"])))
+    assert again.as_json() == ledger.as_json()
+
+
+def test_features_cross_only_where_the_method_allows() -> None:
+    ledger = Ledger(frozenset({Kind.PARAMETERS}))
+    with pytest.raises(ProtocolError, match="features must not cross"):
+        ledger.count_features("rows", 0, 0)
+
+
 events = st.tuples(
-    st.sampled_from(Kind), st.sampled_from(Direction), st.sampled_from(Phase), st.integers(0, 100), st.integers(1, 9)
+    st.sampled_from(Kind),
+    st.sampled_from([Direction.UP, Direction.DOWN]),
+    st.sampled_from(Phase),
+    st.integers(0, 100),
+    st.integers(1, 9),
 )
 
 

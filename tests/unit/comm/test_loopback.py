@@ -3,19 +3,23 @@
 import pytest
 import torch
 
-from llcg_dist.comm.channel import Order, Report, Update
+from llcg_dist.comm.channel import MachineRound, Order, Report, Update
 from llcg_dist.comm.ledger import Kind, Ledger, Traffic
-from llcg_dist.comm.loopback import LoopbackChannel, MachineRound
+from llcg_dist.comm.loopback import Learn, LoopbackChannel
 from llcg_dist.errors import ProtocolError
 
 PARAMETERS = frozenset({Kind.PARAMETERS})
 
 
-def adds(number: float) -> MachineRound:
-    """A machine that adds a number to what it is sent, and tells the round as its loss."""
+def adds(number: float, gradients: int = 0) -> Learn:
+    """A machine that adds a number to what it is sent, and tells the round as its loss. Where it shares gradients, it
+    sends its number times the step and adds up the means."""
 
-    def learn(order: Order, round_: int) -> Update:
-        return Update(order.theta + number, Report(float(round_), 0.5, 3, 100.0))
+    def learn(order: Order, round_: int) -> MachineRound:
+        total = order.theta + number
+        for step in range(gradients):
+            total = total + (yield torch.full((4,), number * (step + 1))).sum()
+        return Update(total, Report(float(round_), 0.5, 3, 100.0))
 
     return learn
 
@@ -53,6 +57,27 @@ def test_where_nothing_crosses_nothing_is_counted(line: LoopbackChannel) -> None
     line.gather(1)
     assert line.ledger.end_round() == Traffic(0, 0, 0, 0, 0, 0)
     assert line.ledger.total_bytes() == 0
+
+
+def test_machines_that_share_gradients_go_in_step() -> None:
+    """Two machines, two steps: four float32 up and down for each machine and step."""
+    line = LoopbackChannel([adds(1.0, 2), adds(3.0, 2)], Ledger(PARAMETERS | {Kind.GRADIENTS}))
+    for round_ in (1, 2):
+        line.broadcast(Order(torch.zeros(5)))
+        for step in (1.0, 2.0):
+            gradients = line.gather_gradients(round_)
+            assert [gradient.tolist() for gradient in gradients] == [[step] * 4, [3 * step] * 4]
+            line.broadcast_gradient(torch.full((4,), step))
+        assert [update.theta.tolist() for update in line.gather(round_)] == [[1.0 + 12] * 5, [3.0 + 12] * 5]
+        traffic = line.ledger.end_round()
+        assert (traffic.gradient_bytes, traffic.exchanges) == (2 * 2 * 2 * 16, 2)
+
+
+def test_a_machine_that_has_more_gradients_than_the_round_has_steps_is_noticed() -> None:
+    line = LoopbackChannel([adds(1.0, 2)], Ledger(PARAMETERS | {Kind.GRADIENTS}))
+    line.broadcast(Order(torch.zeros(5)))
+    with pytest.raises(RuntimeError, match="a gradient where its update was due"):
+        line.gather(1)
 
 
 def test_a_kind_that_is_not_allowed_is_refused() -> None:

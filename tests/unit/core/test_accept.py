@@ -15,15 +15,15 @@ def test_updates_that_are_not_finite_are_left_out_with_their_weight(value: float
     bad = GOOD.clone()
     bad[1] = value
     found = accept([GOOD, bad, GOOD + 1], [10.0, 20.0, 30.0], 3)
-    assert [theta.tolist() for theta in found.thetas] == [[0, 1, 2], [1, 2, 3]]
+    assert [theta.tolist() for theta in found.vectors] == [[0, 1, 2], [1, 2, 3]]
     assert found.weights == [10.0, 30.0]
     assert found.skipped == [1]
 
 
 def test_finite_updates_all_pass() -> None:
     found = accept([GOOD, -GOOD], [1.0, 2.0], 3)
-    assert (len(found.thetas), found.weights, found.skipped) == (2, [1.0, 2.0], [])
-    assert accept([], [], 3).thetas == []
+    assert (len(found.vectors), found.weights, found.skipped) == (2, [1.0, 2.0], [])
+    assert accept([], [], 3).vectors == []
 
 
 @pytest.mark.parametrize("wrong", [torch.zeros(2), torch.zeros(1, 3), torch.zeros(3, dtype=torch.float64)])

@@ -61,7 +61,7 @@ class NeighborSampler:
         if self._method == "labor" and fanout != -1:
             number = torch.tensor([seed[0] * len(self._fanouts) + seed[1]])  # DGL's own seed does not reach LABOR
             seed_of_layer = dgl.backend.zerocopy_to_dgl_ndarray(number)
-            return dgl.sampling.sample_labors(self._topology, nodes, fanout, random_seed=seed_of_layer)
+            return dgl.sampling.sample_labors(self._topology, nodes, fanout, random_seed=seed_of_layer)[0]
         return dgl.sampling.sample_neighbors(self._topology, nodes, fanout)
 
     def _share(self, nodes: Array, share: float, rng: np.random.Generator) -> dgl.DGLGraph:

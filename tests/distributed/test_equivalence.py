@@ -1,8 +1,6 @@
 """Same mathematics, same bits: spec equivalences over real processes."""
 
-import itertools
 import json
-import shutil
 from pathlib import Path
 
 import pytest
@@ -10,44 +8,10 @@ import torch
 
 from llcg_dist import train
 from llcg_dist.config import load_config
-from llcg_dist.data.partition import ensure_store
+from tests.distributed.conftest import BASELINES, TINY, ZOO, own_graph
 from tests.distributed.jobs import llcg, rows, summary, torchrun
 
-TINY = ["experiment=tiny", "cluster.num_machines=2", "num_rounds=4", "algorithm.K=3"]
-ZOO = list(itertools.product(["gat", "appnp", "resgcn", "skip_sage", "mlp", "arch"], ["llcg", "psgd_pa"]))
-PLAIN_AVERAGING = ["algorithm.batchnorm_stats=average", "algorithm.rho=1.0"]
-
-
-@pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Jobs of one server and two machines, all in the same three processes."""
-    root = tmp_path_factory.mktemp("several")
-    tiny = [*TINY, f"partition.root={root}/parts"]
-    store, _ = ensure_store(load_config(tiny))
-    apart = {str(rank): [*TINY, f"partition.root={root}/host{rank}", f"run_dir={root}/apart"] for rank in range(3)}
-    for rank, folders in enumerate((["global"], ["part1"], ["part0"])):
-        host = root / f"host{rank}" / store.name
-        for folder in folders:
-            shutil.copytree(store / folder, host / folder)
-    shutil.copy(store / "manifest.json", root / "host0" / store.name)
-    jobs = [
-        [*tiny, f"run_dir={root}/llcg"],
-        [*tiny, f"run_dir={root}/again"],
-        [*tiny, "seed=1", f"run_dir={root}/other_seed"],
-        [*tiny, "evaluate.every=0", f"run_dir={root}/unjudged"],
-        [*tiny, *PLAIN_AVERAGING, "algorithm.S=0", f"run_dir={root}/llcg_s0"],
-        [*tiny, *PLAIN_AVERAGING, "algorithm=psgd_pa", f"run_dir={root}/psgd_pa"],
-        [*tiny, "model=gcn", "algorithm.averaging=train_nodes", f"run_dir={root}/gcn"],
-        apart,
-        *(
-            [*tiny, f"model={model}", f"algorithm={method}", f"run_dir={root}/{model}-{method}"]
-            for model, method in ZOO
-        ),
-    ]
-    (root / "jobs.json").write_text(json.dumps(jobs))
-    outcome = torchrun(3, str(Path(__file__).with_name("several.py")), str(root / "jobs.json"))
-    assert outcome.code == 0, outcome.err
-    return root
+LOOPBACK = {"llcg": [], "gcn": ["model=gcn", "algorithm.averaging=train_nodes"]} | BASELINES
 
 
 def model_bytes(run_dir: Path) -> bytes:
@@ -69,9 +33,7 @@ def test_llcg_without_correction_is_psgd_pa(runs: Path) -> None:
     assert model_bytes(runs / "llcg") != model_bytes(runs / "psgd_pa")
 
 
-@pytest.mark.parametrize(
-    ("name", "overrides"), [("llcg", []), ("gcn", ["model=gcn", "algorithm.averaging=train_nodes"])]
-)
+@pytest.mark.parametrize(("name", "overrides"), LOOPBACK.items())
 def test_loopback_equals_processes(runs: Path, name: str, overrides: list[str]) -> None:
     settings = [*TINY, f"partition.root={runs}/parts", "cluster.backend=loopback", f"run_dir={runs}/loopback_{name}"]
     torch.set_num_threads(1)
@@ -85,10 +47,20 @@ def test_loopback_equals_processes(runs: Path, name: str, overrides: list[str]) 
         "test_score",
         "bytes_up",
         "bytes_down",
+        "feature_bytes",
+        "gradient_bytes",
         "control_bytes",
+        "exchanges",
     )
     for real, looped in zip(rows(runs / name), rows(runs / f"loopback_{name}"), strict=True):
         assert [real[key] for key in counted] == [looped[key] for key in counted]
+    assert in_rounds(runs / name) == in_rounds(runs / f"loopback_{name}")
+
+
+def in_rounds(run_dir: Path) -> list[dict]:
+    """What wire.json counts of the rounds; loopback has no handshake."""
+    messages = json.loads((run_dir / "wire.json").read_text())["messages"]
+    return [message for message in messages if message["phase"] == "round"]
 
 
 @pytest.mark.parametrize(("name", "method"), ZOO)
@@ -135,13 +107,14 @@ def test_only_parameters_and_a_little_control_cross(runs: Path) -> None:
     assert summary(runs / "llcg")["total_bytes"] == sum(message["bytes"] for message in wire["messages"])
 
 
-def test_psgd_pa_on_one_machine_is_single(tmp_path: Path) -> None:
+def test_psgd_pa_and_full_sync_on_one_machine_are_single(tmp_path: Path) -> None:
     common = ["experiment=tiny", "cluster.num_machines=1", f"partition.root={tmp_path}/parts"]
-    for method in ("psgd_pa", "single"):
+    for method in ("psgd_pa", "full_sync", "single"):
         outcome = llcg("train", f"algorithm={method}", *common, f"run_dir={tmp_path}/{method}")
         assert outcome.code == 0, outcome.err
         assert outcome.err == ""
-    assert model_bytes(tmp_path / "psgd_pa") == model_bytes(tmp_path / "single")
+    for method in ("psgd_pa", "full_sync"):
+        assert model_bytes(tmp_path / method) == model_bytes(tmp_path / "single")
     assert summary(tmp_path / "single")["total_bytes"] == 0
     assert summary(tmp_path / "psgd_pa")["total_bytes"] > 0
 
@@ -151,3 +124,18 @@ def test_torchrun_by_hand_is_the_same_job(runs: Path) -> None:
     outcome = torchrun(3, "-m", "llcg_dist.train", *settings)
     assert outcome.code == 0, outcome.err
     assert model_bytes(runs / "by_hand") == model_bytes(runs / "llcg")
+
+
+def test_ggs_and_full_sync_are_full_batch_gradient_descent(tmp_path: Path) -> None:
+    """All training nodes, all neighbours, K=1, SGD, nothing random, as many training nodes on either machine."""
+    plain = ["algorithm.K=1", "train.optimizer=sgd", "train.local_lr=0.1", "model.norm=none", "model.dropout=0"]
+    whole = ["sampling.fanout=-1", "train.local_batch_size=1000", "cluster.num_machines=2", "cluster.backend=loopback"]
+    common = [*own_graph(tmp_path / "equal", (30, 30)), *plain, *whole, f"partition.root={tmp_path}/parts"]
+    models = {}
+    for method in ("single", "ggs", "full_sync", "psgd_pa"):
+        train.run(load_config([*common, f"algorithm={method}", f"run_dir={tmp_path}/{method}"]), train.Rank())
+        models[method] = torch.load(tmp_path / method / "model.pt", weights_only=True)
+    for name, expected in models["single"].items():
+        torch.testing.assert_close(models["ggs"][name], expected)
+        torch.testing.assert_close(models["full_sync"][name], expected)
+    assert any(not torch.allclose(models["psgd_pa"][n], expected) for n, expected in models["single"].items())

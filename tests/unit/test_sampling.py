@@ -1,5 +1,7 @@
 """Blocks against the graph they come from."""
 
+import math
+
 import numpy as np
 import pytest
 import torch
@@ -159,3 +161,52 @@ def test_fanouts_per_layer() -> None:
     assert fanouts_per_layer(10, 3) == [10, 10, 10]
     assert fanouts_per_layer([10, 5], 2) == [10, 5]
     assert fanouts_per_layer(10, 0) == []
+
+
+@pytest.mark.parametrize("share", [0.05, 0.2, 0.5, 0.99])
+def test_a_share_of_every_nodes_neighbours(share: float) -> None:
+    for seed in range(10):
+        batch = sampled([share, share], seed)
+        for block in batch.blocks:
+            for node, row in zip(batch.inputs[: block.num_dst].tolist(), block_rows(block, batch), strict=True):
+                assert len(row) == len(set(row)) == math.ceil(share * len(ROWS[node]))
+                assert set(row) <= set(ROWS[node])
+
+
+def test_shares_are_seeded_and_every_neighbour_has_its_chance() -> None:
+    assert same(sampled([0.3], seed=4), sampled([0.3], seed=4))
+    assert not same(sampled([0.3], seed=4), sampled([0.3], seed=5))
+    seen = {n for seed in range(60) for n in block_rows(sampled([0.3], seed).blocks[0], sampled([0.3], seed))[0]}
+    assert seen == set(ROWS[SEEDS[0]])
+
+
+def labor(fanouts: list[int], seed: int, seeds: np.ndarray) -> Batch:
+    return NeighborSampler(GRAPH, fanouts, "labor").sample(seeds, seed)
+
+
+def test_labor_is_seeded_and_reads_real_neighbours() -> None:
+    everyone = np.arange(GRAPH.num_nodes)
+    assert same(labor([2, 2], 3, everyone), labor([2, 2], 3, everyone))
+    assert not same(labor([2, 2], 3, everyone), labor([2, 2], 4, everyone))
+    batch = labor([2], 3, everyone)
+    for node, row in zip(batch.inputs[: len(everyone)].tolist(), block_rows(batch.blocks[0], batch), strict=True):
+        assert len(row) == len(set(row))
+        assert set(row) <= set(ROWS[node])
+
+
+def test_labor_reads_as_many_neighbours_on_average_and_fewer_rows() -> None:
+    big = community_graph(2000, seed=1)
+    seeds = np.arange(400)
+    rows, edges = {"neighbor": 0, "labor": 0}, {"neighbor": 0, "labor": 0}
+    for method in rows:
+        sampler = NeighborSampler(big, [2], method)
+        for seed in range(20):
+            batch = sampler.sample(seeds, seed)
+            rows[method] += len(batch.inputs)
+            edges[method] += len(batch.blocks[0].indices)
+    assert edges["labor"] == pytest.approx(edges["neighbor"], rel=0.03)
+    assert rows["labor"] < 0.95 * rows["neighbor"]
+
+
+def test_all_neighbours_are_all_neighbours_with_labor_too() -> None:
+    assert same(labor([-1, -1], 3, SEEDS), sampled([-1, -1], 3))

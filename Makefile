@@ -27,7 +27,7 @@ $(STAMP): setup.cfg pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test]'; \
 	touch $(STAMP)
 
-demo: setup  ## train four methods on the same parts, print one table, save the curves (about two minutes)
+demo: setup  ## train seven methods on the same parts, print one table, save the curves (about two minutes)
 	PATH="$(CURDIR)/$(BIN):$$PATH" bash launch/demo.sh
 
 lint: setup  ## ruff (rules and format) and mypy

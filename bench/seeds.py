@@ -15,7 +15,7 @@ from llcg_dist.cli.console import say
 from llcg_dist.cli.main import run
 from llcg_dist.report import write_report
 
-METHODS = ("single", "psgd_pa", "llcg", "server_only")
+METHODS = ("single", "full_sync", "ggs", "llcg", "subgraph_approx", "psgd_pa", "server_only")
 STATISTICS = ("average", "recalibrate")
 
 
@@ -25,8 +25,8 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("runs/seeds"))
     arguments, overrides = parser.parse_known_args()
     table = [
-        "| method | BatchNorm statistics | final val % | best val % | test % at best val |",
-        "|---|---|---|---|---|",
+        "| method | BatchNorm statistics | final val % | best val % | test % at best val | MB a round |",
+        "|---|---|---|---|---|---|",
     ]
     for method in METHODS:
         for kind in STATISTICS:
@@ -40,7 +40,8 @@ def main() -> None:
                 summaries.append(json.loads((run_dir / "summary.json").read_text()))
             keys = ("final_val_score", "best_val_score", "test_score_at_best_val")
             cells = [mean_std([100 * summary[key] for summary in summaries]) for key in keys]
-            table.append(f"| {method} | {kind} | {' | '.join(cells)} |")
+            megabytes = statistics.mean(summary["total_bytes"] / summary["num_rounds"] / 1e6 for summary in summaries)
+            table.append(f"| {method} | {kind} | {' | '.join(cells)} | {megabytes:.2f} |")
     write_report([arguments.out])
     say("\n".join(table))
 

@@ -1,6 +1,6 @@
 """Methods compared over seeds, each under both kinds of BatchNorm statistics; by default the demo's settings.
 
-    python -m bench.seeds [--seeds 5] [--out runs/seeds] [overrides...]
+    python -m bench.seeds [--seeds 5] [--methods llcg ggs] [--out runs/seeds] [overrides...]
 
 Prints the table of docs/reproduce.md and writes the curves to <out>/report/curves.png. Finished runs are kept and not
 repeated, so that an interrupted call can be continued.
@@ -22,13 +22,14 @@ STATISTICS = ("average", "recalibrate")
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--methods", nargs="+", choices=METHODS, default=METHODS)
     parser.add_argument("--out", type=Path, default=Path("runs/seeds"))
     arguments, overrides = parser.parse_known_args()
     table = [
         "| method | BatchNorm statistics | final val % | best val % | test % at best val | MB a round |",
         "|---|---|---|---|---|---|",
     ]
-    for method in METHODS:
+    for method in arguments.methods:
         for kind in STATISTICS:
             summaries = []
             for seed in range(arguments.seeds):

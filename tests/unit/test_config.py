@@ -113,6 +113,9 @@ BAD_OVERRIDES: list[tuple[list[str], str]] = [
     (["sampling.server_fanout=[10]"], "sampling.server_fanout"),
     (["model=mlp", "sampling.fanout=[10]"], "sampling.fanout"),
     (["model=arch", "model.arch=null"], "model.arch"),
+    (["train.local_batch_size=1"], "train.local_batch_size"),
+    (["train.server_batch_size=1"], "train.server_batch_size"),
+    (["model=mlp", "algorithm=single", "train.local_batch_size=1", "cluster.num_machines=1"], "train.local_batch_size"),
     (["algorithm.K=1,2"], "algorithm.K"),
     (["algorithm.K=${nowhere}"], "algorithm.K"),
     (["algorithm.K=["], "algorithm.K"),
@@ -129,6 +132,20 @@ def test_a_bad_override_is_one_line_that_names_the_key(overrides: list[str], key
     assert key in message
     assert len(message.splitlines()) == 1
     assert str(CONF) not in message  # where the settings are installed is no news to the user
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        ["model.norm=none"],
+        ["model=mlp", "model.norm=none"],
+        ["model=arch", "model.arch=GLS"],
+        ["model=gat", "model.layers=1"],
+        ["algorithm=single", "train.server_batch_size=1"],  # P batches in one, and no correction
+    ],
+)
+def test_batches_of_one_are_fine_where_nothing_normalises_them(overrides: list[str]) -> None:
+    assert load_config(["train.local_batch_size=1", *overrides]).train.local_batch_size == 1
 
 
 BAD_VALUES: list[tuple[str, Any]] = [

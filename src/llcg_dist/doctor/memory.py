@@ -8,8 +8,8 @@ counts as resident while there is room, and goes when there is none. Within a fa
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from llcg_dist.blocks import EDGES_PER_NODE
 from llcg_dist.checks import arch_string
-from llcg_dist.core.layerwise import EDGES_PER_NODE
 from llcg_dist.doctor.batches import BatchSize
 from llcg_dist.schema import ModelConfig
 

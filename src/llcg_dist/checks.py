@@ -28,6 +28,9 @@ _CHOICES = {
     "cluster.device": ("auto", "cpu", "cuda"),
 }
 
+# Beyond these a job would run out of memory or crash in a library before it could say why.
+_MOST = {"num_rounds": 10_000_000, "cluster.threads": 1024, "model.layers": 1000, "train.weight_decay": 1e9}
+
 
 def validate(config: Config) -> None:
     """Raises UserError for the first setting that cannot work, naming the key and the rule."""
@@ -50,6 +53,8 @@ def validate(config: Config) -> None:
         _require(_value(config, key) >= 0, config, key, "must not be negative")
     for key in ("train.local_lr", "train.server_lr", "cluster.timeout", "cluster.join_timeout", "algorithm.rho"):
         _require(0 < _value(config, key) < float("inf"), config, key, "must be a positive number")
+    for key, most in _MOST.items():
+        _require(_value(config, key) <= most, config, key, f"must be at most {most:,}")
     check_name(config.dataset)
     algorithm = config.algorithm
     _require(0 <= config.model.dropout < 1, config, "model.dropout", "must lie in [0, 1)")

@@ -24,8 +24,10 @@ class NeighborSampler:
     """Samples `fanouts[l]` neighbours per node for layer l (-1: all), without replacement."""
 
     def __init__(self, graph: Graph, fanouts: Sequence[int]) -> None:
-        self._fanouts = list(fanouts)
         self._degree = degrees(graph)
+        # DGL reserves memory for all that a fan-out could take, and aborts where there is not enough.
+        largest = max(1, int(self._degree.max()))
+        self._fanouts = [min(fanout, largest) for fanout in fanouts]
         indptr, indices = torch.from_numpy(graph.indptr), torch.from_numpy(graph.indices)
         # Built from CSC arrays (for an undirected graph CSC = CSR) the topology shares the mapped file, without a copy.
         no_ids = torch.empty(0, dtype=indptr.dtype)

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from llcg_dist.blocks import Block, whole_graph
-from llcg_dist.data.graph import Graph
+from llcg_dist.data.graph import TRAIN, Graph
 from llcg_dist.sampling import Batch, NeighborSampler, fanouts_per_layer
 from tests.unit.graphs import community_graph, dense, dense_gcn, graph_of, rows_of
 
@@ -159,3 +159,14 @@ def test_fanouts_per_layer() -> None:
     assert fanouts_per_layer(10, 3) == [10, 10, 10]
     assert fanouts_per_layer([10, 5], 2) == [10, 5]
     assert fanouts_per_layer(10, 0) == []
+
+
+def test_a_fanout_beyond_every_degree_takes_all_neighbours_and_no_more_memory() -> None:
+    """DGL would reserve room for every neighbour it might take, and abort the process."""
+    graph = community_graph()
+    seeds = graph.nodes_in(TRAIN)
+    everything = NeighborSampler(graph, [-1, -1]).sample(seeds, 0)
+    for fanout in (graph.num_nodes, 2**31, 2**70):
+        batch = NeighborSampler(graph, [fanout, fanout]).sample(seeds, 0)
+        assert [block.num_src for block in batch.blocks] == [block.num_src for block in everything.blocks]
+        assert [len(block.indices) for block in batch.blocks] == [len(block.indices) for block in everything.blocks]

@@ -61,6 +61,9 @@ def run(arguments: Sequence[str]) -> int:
     except UserError as error:
         print_error(str(error))
         return 2
+    except MemoryError as error:
+        print_error(f"not enough memory ({error}); use a smaller graph (dataset.subset), or a host with more")
+        return 2
     except KeyboardInterrupt:
         print_error("stopped by SIGINT")
         return 130

@@ -14,7 +14,7 @@ from llcg_dist.doctor.findings import ERROR, OK, WARN, Finding
 from llcg_dist.doctor.host import Host
 from llcg_dist.doctor.host_rules import check_host
 from llcg_dist.doctor.memory_rules import check_correction, check_memory
-from llcg_dist.doctor.part_rules import check_parts
+from llcg_dist.doctor.part_rules import check_parts, check_single_rows
 from llcg_dist.doctor.plan import make_plan
 from llcg_dist.schema import Config
 
@@ -52,8 +52,12 @@ def check_parts_and_memory(
     plan = make_plan(config, whole, graphs, algorithm.trains_on_parts, on_gpu)
     server, *machines = plan.ranks
     here = [server, *sorted(machines, key=lambda need: need.resident, reverse=True)][:ranks_here]
+    trained = {f"part {part}": graph for part, graph in enumerate(graphs)}
+    if config.algorithm.S > 0 or not graphs:
+        trained["the graph"] = whole
     return [
         *findings,
+        *check_single_rows(config, trained),
         *check_memory(here, host.memory_total, host.memory_free),
         *check_correction(config, plan, whole.num_nodes, host.memory_free),
     ]

@@ -38,6 +38,7 @@ def estimate_batch(
     known = rng.choice(candidates, size, replace=False)
     for fanout in reversed(fanouts):
         taken = graph.indptr[known + 1].astype(np.int64) - graph.indptr[known]
+        fanout = -1 if fanout >= taken.max() else fanout
         taken = taken if fanout < 0 else np.minimum(taken, fanout)
         some = known[: max(1, int(np.searchsorted(np.cumsum(taken), limit, side="right")))]
         reached = np.union1d(some, _sampled_neighbours(graph, some, fanout, rng))

@@ -29,7 +29,7 @@ def check_memory(ranks: Sequence[Need], total: int, free: int) -> list[Finding]:
     everything = private + sum(need.mapped for need in ranks)
     what = f"{len(ranks)} rank(s) need about {size(private)}, {size(everything)} with their files"
     advice = (
-        "spread the ranks over several hosts (docs/launch.md), use fewer machines, "
+        "spread the ranks over several hosts (docs/launch.md), use fewer machines or a smaller model, "
         "or lower sampling.fanout, sampling.server_fanout and the batch sizes"
     )
     if private > _MARGIN * total:

@@ -1,8 +1,10 @@
 """Whether the parts suit the job: their number, their training nodes, balance, cut edges, labels."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from llcg_dist.checks import normalizes, normalizes_the_batch_alone
+from llcg_dist.data.graph import TRAIN, Graph, neighbours
 from llcg_dist.data.partition import label_skew
 from llcg_dist.doctor.findings import ERROR, OK, WARN, Finding
 from llcg_dist.schema import Config
@@ -17,7 +19,7 @@ _OTHER_PARTS = "another partition.seed, or partition=random"
 def check_parts(config: Config, manifest: dict[str, Any]) -> list[Finding]:
     return [
         *check_number(config, manifest),
-        *check_training_nodes(config, manifest),
+        *check_training_nodes(manifest),
         *check_balance(manifest),
         *check_cut_edges(manifest),
         *check_labels(config, manifest),
@@ -32,20 +34,24 @@ def check_number(config: Config, manifest: dict[str, Any]) -> list[Finding]:
     return [Finding(OK, "parts", f"{parts} part(s) for {machines} machine(s)")]
 
 
-def check_training_nodes(config: Config, manifest: dict[str, Any]) -> list[Finding]:
-    """BatchNorm cannot normalise a batch of one row: torch refuses it."""
+def check_training_nodes(manifest: dict[str, Any]) -> list[Finding]:
     counts = [part["train_nodes"] for part in manifest["parts"]]
+    advice = f"use fewer machines (cluster.num_machines), {_OTHER_PARTS}"
+    empty = [Finding(ERROR, "parts", f"part {p} has no training node", advice) for p, n in enumerate(counts) if n == 0]
+    return empty or [Finding(OK, "parts", f"{min(counts):,} to {max(counts):,} training nodes in a part")]
+
+
+def check_single_rows(config: Config, graphs: Mapping[str, Graph]) -> list[Finding]:
+    """`graphs` by the names of who trains on them. torch refuses BatchNorm over one row, in the middle of a round."""
     findings = []
-    for part, count in enumerate(counts):
-        if count == 0:
-            advice = f"use fewer machines (cluster.num_machines), {_OTHER_PARTS}"
-            findings.append(Finding(ERROR, "parts", f"part {part} has no training node", advice))
-        elif count == 1 and normalizes(config.model):
-            sure = normalizes_the_batch_alone(config.model)
-            what = f"part {part} has one training node, and BatchNorm cannot normalise a batch of one row"
+    for name, graph in graphs.items() if normalizes(config.model) else []:
+        training = graph.nodes_in(TRAIN)
+        alone = len(training) == 1 and not len(neighbours(graph, training))
+        if alone or (len(training) == 1 and normalizes_the_batch_alone(config.model)):
+            what = f"{name} has one training node, and BatchNorm cannot normalise a batch of one row"
             advice = f"use model.norm=none, fewer machines, {_OTHER_PARTS}"
-            findings.append(Finding(ERROR if sure else WARN, "parts", what, advice))
-    return findings or [Finding(OK, "parts", f"{min(counts):,} to {max(counts):,} training nodes in a part")]
+            findings.append(Finding(ERROR, "parts", what, advice))
+    return findings
 
 
 def check_balance(manifest: dict[str, Any]) -> list[Finding]:

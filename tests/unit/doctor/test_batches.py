@@ -54,3 +54,8 @@ def test_a_star_by_hand() -> None:
 def test_nodes_without_neighbours() -> None:
     lonely = graph_of([(0, 1)], 5)
     assert estimate_batch(lonely, np.array([2, 3, 4]), 3, [-1, 10]).rows == [3, 3, 3]
+
+
+def test_a_fanout_beyond_every_degree_is_all_neighbours() -> None:
+    everything = estimate_batch(GRAPH, TRAINING, 50, [-1, -1])
+    assert estimate_batch(GRAPH, TRAINING, 50, [2**70, 2**31]) == everything

@@ -97,3 +97,8 @@ def test_train_warns_in_a_line_and_goes_on_or_refuses_what_cannot_fit(
     assert run(["train", *TINY, "run_dir=run"]) == 2
     assert "this host has 1.0 GB in all" in only_error(capsys)
     assert started == [3, 3]
+
+
+def test_a_graph_that_cannot_be_allocated_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["train", *TINY, "dataset.features=1000000000000"]) == 2
+    assert "not enough memory" in only_error(capsys)

@@ -1,11 +1,17 @@
 """The parts: what their manifest says about the job."""
 
+import numpy as np
 import pytest
+import torch
 
 from llcg_dist.config import load_config
+from llcg_dist.data.graph import TEST, TRAIN, VAL, Graph
 from llcg_dist.doctor.findings import ERROR, OK, WARN
-from llcg_dist.doctor.part_rules import check_parts
+from llcg_dist.doctor.part_rules import check_parts, check_single_rows
+from llcg_dist.models import build_model
+from llcg_dist.sampling import NeighborSampler
 from tests.unit.doctor.facts import levels, manifest, only
+from tests.unit.graphs import graph_of
 
 LLCG = load_config(["cluster.num_machines=2"])
 PSGD_PA = load_config(["cluster.num_machines=2", "algorithm=psgd_pa"])
@@ -25,23 +31,41 @@ def test_a_part_without_training_nodes_is_an_error() -> None:
     assert "part 0" in only(check_parts(LLCG, manifest(train_nodes=0)), ERROR).what
 
 
+ONE_TRAINS = np.array([TRAIN, VAL, VAL, TEST], np.int8)
+PATH = graph_of([(0, 1), (1, 2), (2, 3)], 4, split=ONE_TRAINS)
+LONELY = graph_of([(1, 2), (2, 3)], 4, split=ONE_TRAINS)
+
+
 @pytest.mark.parametrize(
-    ("model", "level"),
+    ("model", "graph", "works"),
     [
-        ("model=mlp", ERROR),
-        ("model=skip_sage", ERROR),
-        ("model=resgcn", ERROR),
-        ("model=sage", WARN),
-        ("model=appnp", WARN),
-        ("model=gat", WARN),
+        ("model=mlp", PATH, False),
+        ("model=skip_sage", PATH, False),
+        ("model=resgcn", PATH, False),
+        ("model=sage", PATH, True),
+        ("model=sage", LONELY, False),
+        ("model=appnp", PATH, True),
+        ("model=appnp", LONELY, False),
+        ("model=gat", PATH, True),
+        ("model=gat", LONELY, False),
     ],
 )
-def test_batchnorm_and_a_part_with_one_training_node(model: str, level: str) -> None:
-    """Where neighbours come with the node, its batch has more than one row, unless it has none."""
-    findings = check_parts(load_config(["cluster.num_machines=2", model]), manifest(train_nodes=1))
-    assert [f.level for f in findings if "one training node" in f.what] == [level]
-    findings = check_parts(load_config(["cluster.num_machines=2", model, "model.norm=none"]), manifest(train_nodes=1))
-    assert not [f for f in findings if "one training node" in f.what]
+def test_one_training_node_is_an_error_exactly_where_batchnorm_gets_one_row(
+    model: str, graph: Graph, works: bool
+) -> None:
+    """Where neighbours come with the node, its batch has more than one row."""
+    config = load_config([model])
+    batch = NeighborSampler(graph, [-1] * 2 if model != "model=mlp" else []).sample(graph.nodes_in(TRAIN), 0)
+    network = build_model(config.model, graph.num_features, graph.num_classes)
+    try:
+        network(torch.from_numpy(graph.features)[batch.inputs.long()], batch.blocks)
+        ran = True
+    except ValueError:
+        ran = False
+    assert ran is works
+    assert levels(check_single_rows(config, {"part 0": graph})) == (set() if works else {ERROR})
+    unnormalised = load_config([model, "model.norm=none"])
+    assert check_single_rows(unnormalised, {"part 0": graph}) == []
 
 
 @pytest.mark.parametrize("count", ["nodes", "edges", "train_nodes"])

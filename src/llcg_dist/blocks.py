@@ -19,6 +19,11 @@ warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta 
 warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
 
 
+EDGES_PER_NODE = 8
+"""A whole graph is computed in chunks of n nodes and at most 8n edges (or a single node): attention holds a message for
+each of them."""
+
+
 class _WithSelfLoops(NamedTuple):
     """A block's pattern with each computed node's own column put before its neighbours."""
 

@@ -1,5 +1,6 @@
 """Rules that settings must keep, one by one and together; a UserError names the key and the rule."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,9 @@ _CHOICES = {
     "cluster.device": ("auto", "cpu", "cuda"),
 }
 
+# Beyond these a job would run out of memory or crash in a library before it could say why.
+_MOST = {"num_rounds": 10_000_000, "cluster.threads": 1024, "model.layers": 1000, "train.weight_decay": 1e9}
+
 
 def validate(config: Config) -> None:
     """Raises UserError for the first setting that cannot work, naming the key and the rule."""
@@ -51,6 +55,8 @@ def validate(config: Config) -> None:
         _require(_value(config, key) >= 0, config, key, "must not be negative")
     for key in ("train.local_lr", "train.server_lr", "cluster.timeout", "cluster.join_timeout", "algorithm.rho"):
         _require(0 < _value(config, key) < float("inf"), config, key, "must be a positive number")
+    for key, most in _MOST.items():
+        _require(_value(config, key) <= most, config, key, f"must be at most {most:,}")
     check_name(config.dataset)
     algorithm = config.algorithm
     _require(0 <= config.model.dropout < 1, config, "model.dropout", "must lie in [0, 1)")
@@ -90,8 +96,25 @@ def message_passing_layers(config: ModelConfig) -> int:
     return sum(letter in "GS" for letter in arch_string(config))
 
 
+def normalizes(config: ModelConfig) -> bool:
+    """Whether the model has a BatchNorm."""
+    if config.name in _OTHER_MODELS:
+        between = config.norm == "batch" and not (config.name == "gat" and config.layers == 1)
+        return between or config.input_norm
+    return "B" in arch_string(config)
+
+
+def normalizes_the_batch_alone(config: ModelConfig) -> bool:
+    """Whether a BatchNorm stands where no neighbours are left: its rows are those of the batch itself."""
+    if config.name in ("gat", "appnp") or not normalizes(config):
+        return False
+    if config.name in _OTHER_MODELS:  # resgcn and skip_sage end in linear layers
+        return config.norm == "batch"
+    return "B" in re.split("[GS]", arch_string(config))[-1]
+
+
 def _check_model(config: Config) -> None:
-    model = config.model
+    model, method = config.model, config.algorithm.name
     if model.name in _OTHER_MODELS:
         _require(model.arch is None, config, "model.arch", f"model={model.name} has no arch; use model=arch")
     else:
@@ -100,6 +123,12 @@ def _check_model(config: Config) -> None:
     if model.name == "gat":
         rule = f"must divide model.hidden={model.hidden}, which the heads share"
         _require(model.hidden % model.heads == 0, config, "model.heads", rule)
+    if normalizes(model):
+        rule = "must be at least 2: BatchNorm cannot normalise a batch of one row; or use model.norm=none"
+        local_rows = config.train.local_batch_size * (config.cluster.num_machines if method == "single" else 1)
+        _require(local_rows >= 2 or method == "server_only", config, "train.local_batch_size", rule)
+        one_row = config.algorithm.S > 0 and config.train.server_batch_size < 2
+        _require(not one_row, config, "train.server_batch_size", rule)
     depth = message_passing_layers(model)
     for key in ("sampling.fanout", "sampling.server_fanout"):
         fanout = _value(config, key)

@@ -33,8 +33,10 @@ class NeighborSampler:
     """
 
     def __init__(self, topology: Graph | Topology, fanouts: Sequence[Fanout], method: str = "neighbor") -> None:
-        self._fanouts, self._method = list(fanouts), method
-        self._degree = degrees(topology)
+        self._method, self._degree = method, degrees(topology)
+        # DGL reserves memory for all that a fan-out could take, and aborts where there is not enough.
+        largest = max(1, int(self._degree.max()))
+        self._fanouts = [min(fanout, largest) for fanout in fanouts]
         self._indptr, self._indices = topology.indptr, topology.indices
         indptr, indices = torch.from_numpy(topology.indptr), torch.from_numpy(topology.indices)
         # Built from CSC arrays (for an undirected graph CSC = CSR) the topology shares the mapped file, without a copy.

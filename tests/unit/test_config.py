@@ -113,6 +113,9 @@ BAD_OVERRIDES: list[tuple[list[str], str]] = [
     (["sampling.server_fanout=[10]"], "sampling.server_fanout"),
     (["model=mlp", "sampling.fanout=[10]"], "sampling.fanout"),
     (["model=arch", "model.arch=null"], "model.arch"),
+    (["train.local_batch_size=1"], "train.local_batch_size"),
+    (["train.server_batch_size=1"], "train.server_batch_size"),
+    (["model=mlp", "algorithm=single", "train.local_batch_size=1", "cluster.num_machines=1"], "train.local_batch_size"),
     (["algorithm.K=1,2"], "algorithm.K"),
     (["algorithm.K=${nowhere}"], "algorithm.K"),
     (["algorithm.K=["], "algorithm.K"),
@@ -131,11 +134,30 @@ def test_a_bad_override_is_one_line_that_names_the_key(overrides: list[str], key
     assert str(CONF) not in message  # where the settings are installed is no news to the user
 
 
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        ["model.norm=none"],
+        ["model=mlp", "model.norm=none"],
+        ["model=arch", "model.arch=GLS"],
+        ["model=gat", "model.layers=1"],
+        ["algorithm=single", "train.server_batch_size=1"],  # P batches in one, and no correction
+    ],
+)
+def test_batches_of_one_are_fine_where_nothing_normalises_them(overrides: list[str]) -> None:
+    assert load_config(["train.local_batch_size=1", *overrides]).train.local_batch_size == 1
+
+
 BAD_VALUES: list[tuple[str, Any]] = [
     *((key, 0) for key in ("num_rounds", "cluster.num_machines", "cluster.threads", "model.hidden", "model.layers")),
     *((key, 0) for key in ("train.local_batch_size", "train.server_batch_size", "algorithm.max_local_steps")),
     *((key, -1) for key in ("seed", "partition.seed", "dataset.seed", "algorithm.S", "evaluate.every")),
     ("train.weight_decay", -0.1),
+    ("train.weight_decay", float("inf")),
+    ("train.weight_decay", float("nan")),
+    ("num_rounds", 10**11),
+    ("cluster.threads", 100_000),
+    ("model.layers", 100_000),
     *((key, 0.0) for key in ("train.local_lr", "train.server_lr", "cluster.timeout", "algorithm.rho", "algorithm.K")),
     *((key, float("nan")) for key in ("train.local_lr", "algorithm.rho", "algorithm.K", "model.dropout")),
     *((key, float("inf")) for key in ("train.server_lr", "algorithm.rho", "algorithm.K")),

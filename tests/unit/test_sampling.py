@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from llcg_dist.blocks import Block, whole_graph
-from llcg_dist.data.graph import Graph
+from llcg_dist.data.graph import TRAIN, Graph
 from llcg_dist.sampling import Batch, NeighborSampler, fanouts_per_layer
 from tests.unit.graphs import community_graph, dense, dense_gcn, graph_of, rows_of
 
@@ -210,3 +210,14 @@ def test_labor_reads_as_many_neighbours_on_average_and_fewer_rows() -> None:
 
 def test_all_neighbours_are_all_neighbours_with_labor_too() -> None:
     assert same(labor([-1, -1], 3, SEEDS), sampled([-1, -1], 3))
+
+
+def test_a_fanout_beyond_every_degree_takes_all_neighbours_and_no_more_memory() -> None:
+    """DGL would reserve room for every neighbour it might take, and abort the process."""
+    graph = community_graph()
+    seeds = graph.nodes_in(TRAIN)
+    everything = NeighborSampler(graph, [-1, -1]).sample(seeds, 0)
+    for fanout in (graph.num_nodes, 2**31, 2**70):
+        batch = NeighborSampler(graph, [fanout, fanout]).sample(seeds, 0)
+        assert [block.num_src for block in batch.blocks] == [block.num_src for block in everything.blocks]
+        assert [len(block.indices) for block in batch.blocks] == [len(block.indices) for block in everything.blocks]

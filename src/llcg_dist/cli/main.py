@@ -6,10 +6,9 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import MISSING
 from pathlib import Path
-from typing import Any
 
 from llcg_dist import __version__
-from llcg_dist.cli.console import percent, print_error, say, summary_table, table
+from llcg_dist.cli.console import print_error, say, summary_table, table
 from llcg_dist.cli.help import describe
 from llcg_dist.config import load_config
 from llcg_dist.errors import UserError
@@ -19,6 +18,7 @@ _USAGE = """usage: llcg COMMAND [key=value ...]
 
   llcg partition   cut the graph into parts and write them to partition.root
   llcg train       train: validates, cuts the graph if needed, starts 1+P processes
+  llcg doctor      say what would keep a job from working, what it needs and sends, before anything starts
   llcg report      compare run directories: llcg report PATH...
   llcg predict     write class and probability per node: llcg predict run_dir=RUN
 
@@ -39,6 +39,7 @@ def run(arguments: Sequence[str]) -> int:
     commands: dict[str, Callable[[list[str]], int]] = {
         "partition": _partition,
         "train": _train,
+        "doctor": _doctor,
         "report": _report,
         "predict": _predict,
     }
@@ -60,6 +61,9 @@ def run(arguments: Sequence[str]) -> int:
     except UserError as error:
         print_error(str(error))
         return 2
+    except MemoryError as error:
+        print_error(f"not enough memory ({error}); use a smaller graph (dataset.subset), or a host with more")
+        return 2
     except KeyboardInterrupt:
         print_error("stopped by SIGINT")
         return 130
@@ -67,11 +71,12 @@ def run(arguments: Sequence[str]) -> int:
 
 def _partition(overrides: list[str]) -> int:
     from llcg_dist.algorithms import build_algorithm
+    from llcg_dist.cli.parts import print_parts
     from llcg_dist.data.partition import ensure_store
 
     config = load_config(overrides)
     store, manifest = ensure_store(config, say, build_algorithm(config).reads)
-    _print_parts(manifest)
+    print_parts(manifest)
     say(f"parts in {store}")
     return 0
 
@@ -99,6 +104,8 @@ def _check_job(config: Config) -> tuple[int, Path]:
     """
     from llcg_dist.algorithms import build_algorithm
     from llcg_dist.data.partition import ensure_store
+    from llcg_dist.doctor import ERROR, WARN, check_job, num_processes
+    from llcg_dist.doctor.host import this_host
     from llcg_dist.run_dir import RunState, choose_run_dir, examine
 
     algorithm = build_algorithm(config)
@@ -106,13 +113,24 @@ def _check_job(config: Config) -> tuple[int, Path]:
     run_dir = choose_run_dir(config)
     if examine(config, run_dir) is RunState.FINISHED:
         return 0, run_dir
-    ensure_store(config, say, algorithm.reads)
-    alone = not algorithm.trains_on_parts or config.cluster.backend == "loopback"
-    return (1 if alone else 1 + config.cluster.num_machines), run_dir
+    store, manifest = ensure_store(config, say, algorithm.reads)
+    findings = check_job(config, algorithm, store, manifest, this_host())
+    for finding in findings:
+        if finding.level == ERROR:
+            raise UserError(finding.line)
+        if finding.level == WARN:
+            say(f"warning: {finding.line}")
+    return num_processes(config, algorithm), run_dir
 
 
 def _without_run_dir(overrides: list[str]) -> list[str]:
     return [override for override in overrides if not override.lstrip("+").startswith("run_dir=")]
+
+
+def _doctor(arguments: list[str]) -> int:
+    from llcg_dist.cli.doctor import doctor
+
+    return doctor(arguments)
 
 
 def _report(paths: list[str]) -> int:
@@ -133,31 +151,16 @@ def _predict(arguments: list[str]) -> int:
     return 0
 
 
-def _print_parts(manifest: dict[str, Any]) -> None:
-    from llcg_dist.data.partition import label_skew
-
-    rows = [
-        [
-            f"part {p}",
-            f"{part['nodes']:,}",
-            f"{part['edges']:,}",
-            f"{part['train_nodes']:,}",
-            f"{part['cut_edges']:,}",
-            percent(label_skew(part["label_counts"], manifest["label_counts"])),
-            f"{part['bytes'] / 1e6:.1f}",
-        ]
-        for p, part in enumerate(manifest["parts"])
-    ]
-    say(table(["", "nodes", "edges", "train nodes", "cut edges", "label skew %", "MB"], rows))
-    share = manifest["cut_edges"] / max(1, manifest["num_edges"])
-    say(f"{manifest['cut_edges']:,} of {manifest['num_edges']:,} edges are cut ({100 * share:.1f} %)")
-
-
 def _help(command: str) -> None:
     if command == "predict":
         from llcg_dist.predict import USAGE
 
         say(USAGE)
+        return
+    if command == "doctor":
+        from llcg_dist.cli.doctor import USAGE as OF_DOCTOR
+
+        say(OF_DOCTOR)
         return
     say(_USAGE)
     if command == "report":

@@ -15,13 +15,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from llcg_dist.blocks import Block, block_of_rows, degrees, whole_graph
+from llcg_dist.blocks import EDGES_PER_NODE, Block, block_of_rows, degrees, whole_graph
 from llcg_dist.data.graph import Array, Graph
 from llcg_dist.errors import UserError
 from llcg_dist.models.stages import GraphModel, Stage
-
-EDGES_PER_NODE = 8
-"""A chunk of n nodes has at most 8n edges (or is a single node): attention holds a message for each of them."""
 
 
 @dataclass(frozen=True)

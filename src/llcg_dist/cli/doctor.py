@@ -1,0 +1,106 @@
+"""`llcg doctor [overrides]`: what a job would meet, shown before it starts. Exit code 2 if it cannot work."""
+
+import os
+import sys
+from collections.abc import Sequence
+
+from llcg_dist.algorithms import Algorithm, build_algorithm
+from llcg_dist.cli.console import print_error, say, table
+from llcg_dist.cli.parts import print_parts
+from llcg_dist.config import load_config
+from llcg_dist.data.partition import ensure_store, store_path
+from llcg_dist.data.store import held_parts, read_shard
+from llcg_dist.doctor import ERROR, OK, WARN, Finding, check_parts_and_memory, num_processes
+from llcg_dist.doctor.findings import size
+from llcg_dist.doctor.host import Host, this_host
+from llcg_dist.doctor.host_rules import check_host, check_processes
+from llcg_dist.errors import UserError
+from llcg_dist.schema import Config
+
+USAGE = """usage: llcg doctor [--ranks-here=N] [key=value ...]
+
+Examines the job that `llcg train` would start with the same settings: host, versions, parts, memory, and the bytes
+that every method would send. Builds the parts where they are missing; starts nothing. Each finding says what to do.
+Exit code 0 if the job can work, 2 if it cannot.
+
+  --ranks-here=N   so many of the ranks run on this host, rank 0 among them (default: all)
+
+`llcg train --help` lists the settings."""
+
+_COLOURS = {OK: "32", WARN: "33", ERROR: "31"}
+_HERE = "--ranks-here="
+
+
+def doctor(arguments: Sequence[str]) -> int:
+    config = load_config([argument for argument in arguments if not argument.startswith("--")])
+    algorithm = build_algorithm(config)
+    algorithm.local_steps()
+    ranks = num_processes(config, algorithm)
+    ranks_here = _ranks_here(arguments, ranks)
+    host = this_host()
+    findings = [
+        *check_processes(os.environ.get("WORLD_SIZE"), ranks),
+        *check_host(host, config.cluster, ranks_here),
+        *_of_the_store(config, algorithm, host, ranks_here),
+    ]
+    _show(findings)
+    errors = sum(finding.level == ERROR for finding in findings)
+    if errors:
+        print_error(f"{errors} finding(s) above keep this job from working")
+        return 2
+    if algorithm.trains_on_parts and (store_path(config) / "global").exists():
+        _show_traffic(config)
+    return 0
+
+
+def _ranks_here(arguments: Sequence[str], ranks: int) -> int:
+    """Also refuses options that do not exist."""
+    here = ranks
+    for option in (argument for argument in arguments if argument.startswith("--")):
+        value = option.removeprefix(_HERE)
+        if not option.startswith(_HERE) or not value.isdecimal() or not 1 <= int(value) <= ranks:
+            raise UserError(f"{option}: the one option is --ranks-here=N with N from 1 to the job's {ranks} rank(s)")
+        here = int(value)
+    return here
+
+
+def _of_the_store(config: Config, algorithm: Algorithm, host: Host, ranks_here: int) -> list[Finding]:
+    path = store_path(config)
+    held = held_parts(path)
+    if held and not (path / "manifest.json").exists():
+        what = f"{path} holds part(s) {', '.join(map(str, held))} alone"
+        return [Finding(OK, "parts", what, "machines can run here, rank 0 cannot: examine the rest on its host")]
+    try:
+        store, manifest = ensure_store(config, say)
+        print_parts(manifest)
+        return check_parts_and_memory(config, algorithm, store, manifest, host, ranks_here)
+    except UserError as error:
+        return [Finding(ERROR, "parts", str(error))]
+
+
+def _show(findings: Sequence[Finding]) -> None:
+    for group in dict.fromkeys(finding.group for finding in findings):
+        say(f"\n{group}")
+        for finding in (finding for finding in findings if finding.group == group):
+            say(f"  {_coloured(finding.level)} {finding.what}")
+            if finding.advice:
+                say(f"        {finding.advice}")
+
+
+def _coloured(level: str) -> str:
+    word = level.ljust(5)
+    return f"\x1b[{_COLOURS[level]}m{word}\x1b[0m" if sys.stdout.isatty() else word
+
+
+def _show_traffic(config: Config) -> None:
+    from llcg_dist.doctor.traffic import predict_traffic  # the sampler and the models take seconds to import
+
+    whole = read_shard(store_path(config) / "global")
+    rows, remote = predict_traffic(config, whole.graph, whole.extra["assignment"])
+    say("\ntraffic: bytes a round, all machines together")
+    cells = [[r.method, *(size(b) for b in (r.up, r.down, r.gradients, r.features, r.total))] for r in rows]
+    say(table(["method", "up", "down", "gradients", "features", "total"], cells))
+    say(
+        f"features are an estimate from {remote.batches} sampled batches: a step reads {remote.per_step:,.0f} rows of "
+        "other parts; subgraph_approx also stores a halo once, before the first round"
+    )

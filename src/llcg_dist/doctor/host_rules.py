@@ -1,0 +1,85 @@
+"""Whether a host can run its share of a job: versions, network, devices, cores."""
+
+from llcg_dist.doctor.findings import ERROR, OK, WARN, Finding
+from llcg_dist.doctor.host import TESTED, Host
+from llcg_dist.schema import ClusterConfig
+
+
+def check_host(host: Host, cluster: ClusterConfig, ranks: int) -> list[Finding]:
+    """`ranks` of the job run here."""
+    return [
+        *check_network(host, ranks),
+        *check_devices(host.gpus, cluster, ranks),
+        *check_cores(host.cores, cluster.threads, ranks),
+        *check_versions(host.versions),
+    ]
+
+
+def check_processes(started: str | None, wanted: int) -> list[Finding]:
+    """`started`: WORLD_SIZE, where a launcher has set it."""
+    if started is not None and started != str(wanted):
+        advice = f"start {wanted} in all (torchrun --nproc-per-node on one host), or set cluster.num_machines"
+        return [Finding(ERROR, "host", f"the job is {wanted} process(es), but WORLD_SIZE={started}", advice)]
+    return [Finding(OK, "host", f"the job is {wanted} process(es)")]
+
+
+def check_versions(versions: dict[str, str | None]) -> list[Finding]:
+    findings = []
+    for name, tested in TESTED.items():
+        found = versions.get(name)
+        if found is None:
+            advice = f"install it: pip install -c constraints.txt {name}"
+            findings.append(Finding(ERROR, "versions", f"{name} is not installed", advice))
+        elif not _matches(found, tested):
+            advice = "install with -c constraints.txt if anything odd happens"
+            findings.append(Finding(WARN, "versions", f"{name} {found} is not the tested {tested}", advice))
+    good = [f"{name} {versions[name]}" for name, tested in TESTED.items() if _matches(versions.get(name) or "", tested)]
+    return [*findings, Finding(OK, "versions", f"tested: {', '.join(good)}")] if good else findings
+
+
+def _matches(found: str, tested: str) -> bool:
+    """2.13.0+cpu is 2.13.0, and 3.11.9 is a 3.11."""
+    plain = found.split("+")[0]
+    return plain == tested or plain.startswith(f"{tested}.")
+
+
+def check_network(host: Host, ranks: int) -> list[Finding]:
+    if ranks == 1:
+        return [Finding(OK, "host", "one process: no network needed")]
+    known = ", ".join(f"{name} {address}" for name, address in host.interfaces.items()) or "none"
+    if host.wanted_interface and host.wanted_interface not in host.interfaces:
+        what = f"GLOO_SOCKET_IFNAME={host.wanted_interface}: no such interface with an IPv4 address"
+        return [Finding(ERROR, "host", what, f"name one of: {known}")]
+    if host.cannot_listen:
+        what = f"no port can be opened on {host.address} ({host.cannot_listen})"
+        advice = f"bring the interface up (ip link set lo up), or name another (here: {known})"
+        return [Finding(ERROR, "host", what, advice)]
+    return [Finding(OK, "host", f"ports open on {host.address}; interfaces: {known}")]
+
+
+def check_devices(gpus: int, cluster: ClusterConfig, ranks: int) -> list[Finding]:
+    """NCCL wants a GPU of its own for every rank; Gloo works with any number, and with none."""
+    if cluster.device == "cuda" and gpus == 0:
+        return [Finding(ERROR, "host", "cluster.device=cuda: torch sees no GPU here", "use cluster.device=cpu")]
+    if cluster.backend == "nccl" and ranks > 1 and gpus < ranks:
+        what = f"cluster.backend=nccl: {ranks} ranks but {gpus} GPU(s) here, and NCCL needs one for each"
+        return [Finding(ERROR, "host", what, "use cluster.backend=gloo, or fewer ranks on this host")]
+    if cluster.backend == "nccl" and cluster.device == "cpu" and ranks > 1:
+        what = "cluster.backend=nccl with cluster.device=cpu: NCCL moves GPU memory only"
+        return [Finding(ERROR, "host", what, "use cluster.backend=gloo or cluster.device=cuda")]
+    if gpus == 0 or cluster.device == "cpu":
+        unused = f" ({gpus} GPU(s) unused: cluster.device=cuda)" if gpus else ""
+        return [Finding(OK, "host", f"models on the CPU, messages through gloo{unused}")]
+    if gpus < ranks:
+        what = f"{ranks} ranks share {gpus} GPU(s)"
+        return [Finding(WARN, "host", what, "set cluster.backend=gloo (NCCL needs a GPU for each rank)")]
+    return [Finding(OK, "host", f"{gpus} GPU(s) for {ranks} ranks: a GPU each")]
+
+
+def check_cores(cores: int, threads: int, ranks: int) -> list[Finding]:
+    what = f"{ranks} rank(s) with {threads} thread(s) each on {cores} core(s)"
+    if threads > 1 and ranks * threads > cores:
+        advice = "set cluster.threads=1: threads that wait for each other make a run many times slower"
+        return [Finding(WARN, "host", what, advice)]
+    slow = "they take turns: a round takes longer, the result is the same" if ranks > cores else ""
+    return [Finding(OK, "host", what, slow)]

@@ -1,0 +1,89 @@
+"""Whether the parts suit the job: their number, their training nodes, balance, cut edges, labels."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from llcg_dist.checks import normalizes, normalizes_the_batch_alone
+from llcg_dist.data.graph import TRAIN, Graph, neighbours
+from llcg_dist.data.partition import label_skew
+from llcg_dist.doctor.findings import ERROR, OK, WARN, Finding
+from llcg_dist.schema import Config
+
+_UNEVEN = 1.5
+"""A part this many times the mean is worth a word: it takes that much more memory, or time."""
+
+_SKEWED = 0.5
+_OTHER_PARTS = "another partition.seed, or partition=random"
+
+
+def check_parts(config: Config, manifest: dict[str, Any]) -> list[Finding]:
+    return [
+        *check_number(config, manifest),
+        *check_training_nodes(manifest),
+        *check_balance(manifest),
+        *check_cut_edges(manifest),
+        *check_labels(config, manifest),
+    ]
+
+
+def check_number(config: Config, manifest: dict[str, Any]) -> list[Finding]:
+    machines, parts = config.cluster.num_machines, manifest["num_parts"]
+    if parts != machines:
+        advice = "set cluster.num_machines to it, or build the parts again with `llcg partition`"
+        return [Finding(ERROR, "parts", f"cluster.num_machines={machines}, but the store has {parts} part(s)", advice)]
+    return [Finding(OK, "parts", f"{parts} part(s) for {machines} machine(s)")]
+
+
+def check_training_nodes(manifest: dict[str, Any]) -> list[Finding]:
+    counts = [part["train_nodes"] for part in manifest["parts"]]
+    advice = f"use fewer machines (cluster.num_machines), {_OTHER_PARTS}"
+    empty = [Finding(ERROR, "parts", f"part {p} has no training node", advice) for p, n in enumerate(counts) if n == 0]
+    return empty or [Finding(OK, "parts", f"{min(counts):,} to {max(counts):,} training nodes in a part")]
+
+
+def check_single_rows(config: Config, graphs: Mapping[str, Graph]) -> list[Finding]:
+    """`graphs` by the names of who trains on them. torch refuses BatchNorm over one row, in the middle of a round."""
+    findings = []
+    for name, graph in graphs.items() if normalizes(config.model) else []:
+        training = graph.nodes_in(TRAIN)
+        alone = len(training) == 1 and not len(neighbours(graph, training))
+        if alone or (len(training) == 1 and normalizes_the_batch_alone(config.model)):
+            what = f"{name} has one training node, and BatchNorm cannot normalise a batch of one row"
+            advice = f"use model.norm=none, fewer machines, {_OTHER_PARTS}"
+            findings.append(Finding(ERROR, "parts", what, advice))
+    return findings
+
+
+def check_balance(manifest: dict[str, Any]) -> list[Finding]:
+    findings = []
+    advice = {
+        "nodes": f"the largest part sets the memory a machine needs: {_OTHER_PARTS}",
+        "edges": f"the densest part sets the time a round takes: {_OTHER_PARTS}",
+        "train_nodes": f"weigh the parts with algorithm.averaging=train_nodes, or try {_OTHER_PARTS}",
+    }
+    for key, what_to_do in advice.items():
+        counts = [part[key] for part in manifest["parts"]]
+        ratio = max(counts) * len(counts) / max(1, sum(counts))
+        what = f"{key.replace('_', ' ')}: the largest part has {ratio:.2f} times the mean"
+        findings.append(Finding(WARN, "parts", what, what_to_do) if ratio > _UNEVEN else Finding(OK, "parts", what))
+    return findings
+
+
+def check_cut_edges(manifest: dict[str, Any]) -> list[Finding]:
+    share = manifest["cut_edges"] / max(1, manifest["num_edges"])
+    what = f"{manifest['cut_edges']:,} of {manifest['num_edges']:,} edges are cut ({100 * share:.1f} %)"
+    random = manifest.get("partitioner") == "random" and manifest["num_parts"] > 1
+    return [Finding(OK, "parts", what, "partition=metis usually cuts fewer" if random else "")]
+
+
+def check_labels(config: Config, manifest: dict[str, Any]) -> list[Finding]:
+    skews = [label_skew(part["label_counts"], manifest["label_counts"]) for part in manifest["parts"]]
+    worst = max(range(len(skews)), key=skews.__getitem__)
+    what = f"labels: shares in part {worst} are {100 * skews[worst]:.0f} % away from the whole graph's, the most of all"
+    only_averages = config.algorithm.name in ("psgd_pa", "llcg", "subgraph_approx") and config.algorithm.S == 0
+    if skews[worst] > _SKEWED and only_averages:
+        advice = (
+            "averaging alone loses accuracy on such parts: use algorithm=llcg with S of 1 or more, or partition=random"
+        )
+        return [Finding(WARN, "parts", what, advice)]
+    return [Finding(OK, "parts", what)]

@@ -1,0 +1,91 @@
+"""What each method would send in a round: parameters and gradients exactly, features from a few sampled batches."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from llcg_dist import seeding
+from llcg_dist.algorithms.base import Algorithm
+from llcg_dist.comm.features import COUNT_BYTES
+from llcg_dist.core.parameters import flatten
+from llcg_dist.data.graph import TRAIN, Array, Graph
+from llcg_dist.models import build_model
+from llcg_dist.sampling import Fanout, NeighborSampler, fanouts_per_layer
+from llcg_dist.schema import Config
+
+_BATCHES_PER_PART = 4
+_ENOUGH_EDGES = 20_000_000
+"""Sampling ends here, however many batches were planned: with all neighbours, one batch may be the whole graph."""
+
+
+@dataclass(frozen=True)
+class RoundTraffic:
+    """Mean bytes a round over all machines, by the columns of metrics.jsonl."""
+
+    method: str
+    up: float
+    down: float
+    gradients: float = 0.0
+    features: float = 0.0
+
+    @property
+    def total(self) -> float:
+        return self.up + self.down + self.gradients + self.features
+
+
+@dataclass(frozen=True)
+class RemoteRows:
+    """Input rows that a step needs from other parts, as a mean over sampled batches."""
+
+    per_step: float
+    batches: int
+
+
+def predict_traffic(config: Config, whole: Graph, assignment: Array) -> tuple[list[RoundTraffic], RemoteRows]:
+    """Every method with these settings: the same steps a round, batches and fan-out."""
+    model = build_model(config.model, whole.num_features, whole.num_classes)
+    parameters = 4 * flatten(model).numel()
+    gradients = 4 * sum(weight.numel() for weight in model.parameters() if weight.requires_grad)
+    fanouts = fanouts_per_layer(config.sampling.fanout, model.depth)
+    remote = count_remote_rows(config, whole, assignment, fanouts)
+    steps = sum(Algorithm(config).local_steps()) / config.num_rounds
+    machines = config.cluster.num_machines
+    row = whole.features.itemsize * whole.num_features + whole.indices.itemsize
+    fetched = remote.per_step * row + (machines - 1) * COUNT_BYTES
+    return round_traffic(machines, steps, parameters, gradients, fetched), remote
+
+
+def round_traffic(
+    machines: int, steps: float, parameters: int, gradients: int, feature_bytes: float
+) -> list[RoundTraffic]:
+    """`feature_bytes`: what one machine fetches for one step, where cut edges are kept."""
+    model, buffers = machines * parameters, machines * (parameters - gradients)
+    features = machines * steps * feature_bytes
+    return [
+        *(RoundTraffic(method, model, model) for method in ("psgd_pa", "llcg", "subgraph_approx")),
+        RoundTraffic("ggs", model, model, features=features),
+        # Its model crosses once, before the first round.
+        RoundTraffic("full_sync", buffers, 0, 2 * machines * steps * gradients, features),
+    ]
+
+
+def count_remote_rows(config: Config, whole: Graph, assignment: Array, fanouts: list[Fanout]) -> RemoteRows:
+    """Samples batches of each part's training nodes over the whole graph, in turn; the same for the same seed."""
+    sampler = NeighborSampler(whole, fanouts, config.sampling.method)
+    machines = config.cluster.num_machines
+    candidates = [np.flatnonzero((assignment == part) & (whole.split == TRAIN)) for part in range(machines)]
+    counts: list[int] = []
+    edges = 0
+    for number in range(_BATCHES_PER_PART * machines):
+        part = number % machines
+        rng = seeding.generator(config.seed, seeding.part(part), number)
+        size = min(config.train.local_batch_size, len(candidates[part]))
+        if size == 0:
+            continue
+        seeds = rng.choice(candidates[part], size, replace=False)
+        batch = sampler.sample(seeds, seed=int(rng.integers(2**31)))
+        counts.append(int((assignment[batch.inputs.numpy()] != part).sum()))
+        edges += sum(len(block.indices) for block in batch.blocks)
+        if edges > _ENOUGH_EDGES:
+            break
+    return RemoteRows(float(np.mean(counts)) if counts else 0.0, len(counts))

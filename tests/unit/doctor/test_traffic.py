@@ -1,0 +1,60 @@
+"""Predicted bytes: against the books of a run, and worked out by hand."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from llcg_dist import train
+from llcg_dist.config import load_config
+from llcg_dist.data.partition import ensure_store
+from llcg_dist.data.store import read_shard
+from llcg_dist.doctor.traffic import count_remote_rows, predict_traffic, round_traffic
+from tests.unit.graphs import community_graph, graph_of
+
+
+@pytest.mark.parametrize("method", ["psgd_pa", "llcg"])
+def test_what_is_predicted_is_what_a_run_counts(tmp_path: Path, method: str) -> None:
+    settings = ["experiment=tiny", f"algorithm={method}", "algorithm.K=2", "cluster.backend=loopback"]
+    config = load_config([*settings, f"partition.root={tmp_path}/parts", f"run_dir={tmp_path}/run"])
+    train.run(config, train.Rank())
+    whole = read_shard(ensure_store(config)[0] / "global")
+    predicted, _ = predict_traffic(config, whole.graph, whole.extra["assignment"])
+    (of_method,) = [row for row in predicted if row.method == method]
+    rows = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
+    assert {(row["bytes_up"], row["bytes_down"]) for row in rows} == {(of_method.up, of_method.down)}
+    assert of_method.features == of_method.gradients == 0
+
+
+def test_every_method_by_hand() -> None:
+    """Three machines, two steps, a model of 100 bytes of which 20 are statistics, 1000 bytes of rows a step."""
+    rows = {row.method: row for row in round_traffic(3, 2.0, parameters=100, gradients=80, feature_bytes=1000)}
+    assert set(rows) == {"psgd_pa", "llcg", "subgraph_approx", "ggs", "full_sync"}
+    for method in ("psgd_pa", "llcg", "subgraph_approx"):
+        assert (rows[method].up, rows[method].down, rows[method].total) == (300, 300, 600)
+    assert (rows["ggs"].up, rows["ggs"].features, rows["ggs"].total) == (300, 6000, 6600)
+    full_sync = rows["full_sync"]
+    assert (full_sync.up, full_sync.down, full_sync.gradients, full_sync.features) == (60, 0, 960, 6000)
+
+
+def test_remote_rows_by_hand() -> None:
+    """A path 0-1-2-3 cut in the middle: of each part's two nodes, one reads one row of the other part."""
+    path = graph_of([(0, 1), (1, 2), (2, 3)], 4, split=np.ones(4, np.int8))
+    config = load_config(["cluster.num_machines=2", "train.local_batch_size=2"])
+    assignment = np.array([0, 0, 1, 1])
+    assert count_remote_rows(config, path, assignment, [-1]).per_step == 1
+    assert count_remote_rows(config, path, assignment, [-1, -1]).per_step == 2
+    assert count_remote_rows(config, path, assignment, []).per_step == 0
+
+
+def test_the_estimate_repeats_itself_and_is_zero_where_nothing_is_cut() -> None:
+    graph = community_graph()
+    config = load_config(["cluster.num_machines=2", "train.local_batch_size=10"])
+    assignment = (np.arange(graph.num_nodes) % 2).astype(np.int32)
+    first, again = (count_remote_rows(config, graph, assignment, [3, 3]) for _ in range(2))
+    assert first == again
+    assert first.per_step > 0
+    assert first.batches == 8
+    alone = load_config(["cluster.num_machines=1"])
+    assert count_remote_rows(alone, graph, np.zeros(graph.num_nodes, np.int32), [3, 3]).per_step == 0

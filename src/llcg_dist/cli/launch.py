@@ -1,4 +1,9 @@
-"""Starts the ranks of a job on this host through torchrun's elastic launcher; its outcome becomes an exit code."""
+"""Starts the ranks of a job on this host through torchrun's elastic launcher; its outcome becomes an exit code.
+
+The rendezvous is torchrun's c10d one, over a store of ours: torch's own would listen on every interface, and a second
+one for the ranks too. Ours listens on the head's address alone (127.0.0.1 where the job has one host), and the ranks
+use the same one.
+"""
 
 import json
 import logging
@@ -6,13 +11,20 @@ import os
 import sys
 import uuid
 from collections.abc import Sequence
+from datetime import timedelta
 from pathlib import Path
 
 from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs, SignalException, Std
 from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
+from torch.distributed.elastic.rendezvous import RendezvousHandler, RendezvousParameters, RendezvousStoreInfo
+from torch.distributed.elastic.rendezvous import rendezvous_handler_registry as registry
+from torch.distributed.elastic.rendezvous.c10d_rendezvous_backend import C10dRendezvousBackend
+from torch.distributed.elastic.rendezvous.dynamic_rendezvous import create_handler
 from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
 from llcg_dist.cli.console import print_error
+from llcg_dist.comm.network import listen_on
+from llcg_dist.comm.torch_dist import host_store
 from llcg_dist.config import quoted_override
 from llcg_dist.data.store import make_folder
 from llcg_dist.schema import ClusterConfig
@@ -24,18 +36,21 @@ _GRACE = 10
 def launch(num_processes: int, cluster: ClusterConfig, run_dir: Path, overrides: Sequence[str]) -> int:
     """Rank 0 keeps the terminal; what the machines print goes to run_dir/logs/torchrun."""
     _silence_torchrun()
+    registry.register(_Backend.name, _rendezvous)
     os.environ["OMP_NUM_THREADS"] = str(cluster.threads)
     log_dir = run_dir / "logs" / "torchrun"
     make_folder(run_dir, "run_dir")
     log_dir.mkdir(parents=True, exist_ok=True)
     quiet = {rank: Std.ALL for rank in range(1, num_processes)}
+    store = host_store(listen_on("127.0.0.1", 0), timedelta(seconds=60))
     config = LaunchConfig(
         min_nodes=1,
         max_nodes=1,
         nproc_per_node=num_processes,
         run_id=uuid.uuid4().hex[:8],
-        rdzv_backend="c10d",
-        rdzv_endpoint="127.0.0.1:0",
+        rdzv_backend=_Backend.name,
+        rdzv_endpoint=f"{store.host}:{store.port}",
+        rdzv_configs={"store": store},
         local_addr="127.0.0.1",
         max_restarts=cluster.max_restarts,
         shutdown_timeout=_GRACE,
@@ -51,6 +66,19 @@ def launch(num_processes: int, cluster: ClusterConfig, run_dir: Path, overrides:
         print_error(f"stopped by {stopped.sigval.name}")
         return 128 + int(stopped.sigval)
     return 0
+
+
+class _Backend(C10dRendezvousBackend):
+    name = "llcg"
+
+
+def _rendezvous(parameters: RendezvousParameters) -> RendezvousHandler:
+    store = parameters.config["store"]
+    handler = create_handler(store, _Backend(store, parameters.run_id), parameters)
+    # As if it had made its store for the ranks already: it would listen on every interface.
+    handler._shared_tcp_store_server = store
+    handler._bootstrap_store_info = RendezvousStoreInfo(store.host, store.port)
+    return handler
 
 
 def _silence_torchrun() -> None:

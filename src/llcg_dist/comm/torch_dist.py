@@ -7,6 +7,7 @@ another's partial sums.
 
 import json
 import os
+import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
@@ -20,6 +21,7 @@ from torch.distributed.distributed_c10d import _set_pg_timeout
 from llcg_dist.comm.channel import Order, Report, Update
 from llcg_dist.comm.heartbeat import Heartbeat
 from llcg_dist.comm.ledger import Direction, Kind, Ledger, Message, Phase
+from llcg_dist.comm.network import listen_on
 from llcg_dist.comm.rendezvous import fresh_prefix
 from llcg_dist.errors import PeerLostError, ProtocolError
 
@@ -45,7 +47,7 @@ class Cluster:
             self._prefix = fresh_prefix(store, self.rank, self.size, join_timeout)
             own = dist.PrefixStore(self._prefix, store)
             dist.init_process_group(backend, store=own, rank=self.rank, world_size=self.size, timeout=limit)
-        except (RuntimeError, ValueError) as error:
+        except (OSError, RuntimeError, ValueError) as error:
             raise PeerLostError(f"cannot join the other ranks: {_first_line(error)}") from error
         self._heartbeat: Heartbeat | None = None
         self.wire_device = "cuda" if "nccl" in backend else "cpu"
@@ -155,8 +157,18 @@ class DistMachineChannel:
 def _connect_store(limit: timedelta, hosts: bool) -> dist.TCPStore:
     """The store at MASTER_ADDR:MASTER_PORT. torchrun's agent hosts it where it says so, else rank 0 does."""
     address, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
-    by_agent = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
-    return dist.TCPStore(address, port, is_master=hosts and not by_agent, timeout=limit, wait_for_workers=False)
+    if hosts and os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True":
+        return host_store(listen_on(address, port), limit)
+    return dist.TCPStore(address, port, is_master=False, timeout=limit, wait_for_workers=False)
+
+
+def host_store(listener: socket.socket, limit: timedelta) -> dist.TCPStore:
+    """A store behind this socket and no other: left to itself, torch listens on every interface of the host."""
+    address, port = listener.getsockname()[:2]
+    # The store owns the socket from here on, and closes it.
+    return dist.TCPStore(
+        address, port, is_master=True, timeout=limit, wait_for_workers=False, master_listen_fd=listener.detach()
+    )
 
 
 def _checked(size: int) -> int:

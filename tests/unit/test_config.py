@@ -132,9 +132,12 @@ def test_a_bad_override_is_one_line_that_names_the_key(overrides: list[str], key
 
 
 BAD_VALUES: list[tuple[str, Any]] = [
-    *((key, 0) for key in ("num_rounds", "cluster.num_machines", "cluster.threads", "model.hidden", "model.layers")),
+    *((key, 0) for key in ("num_rounds", "cluster.num_machines", "model.hidden", "model.layers")),
     *((key, 0) for key in ("train.local_batch_size", "train.server_batch_size", "algorithm.max_local_steps")),
-    *((key, -1) for key in ("seed", "partition.seed", "dataset.seed", "algorithm.S", "evaluate.every")),
+    *(
+        (key, -1)
+        for key in ("seed", "partition.seed", "dataset.seed", "algorithm.S", "evaluate.every", "cluster.threads")
+    ),
     ("train.weight_decay", -0.1),
     *((key, 0.0) for key in ("train.local_lr", "train.server_lr", "cluster.timeout", "algorithm.rho", "algorithm.K")),
     *((key, float("nan")) for key in ("train.local_lr", "algorithm.rho", "algorithm.K", "model.dropout")),
@@ -194,7 +197,7 @@ def test_an_unknown_dataset_is_refused_however_it_is_named() -> None:
         store_path(load_config(["dataset.name=nowhere"]))
 
 
-PLACES = {"run_dir", "partition.root", "checkpoint.dir", "evaluate.scratch"}
+PLACES = {"cluster.interface", "run_dir", "partition.root", "checkpoint.dir", "evaluate.scratch"}
 
 
 def another(value: Any) -> Any:

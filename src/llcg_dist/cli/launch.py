@@ -23,10 +23,13 @@ from torch.distributed.elastic.rendezvous.dynamic_rendezvous import create_handl
 from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
 from llcg_dist.cli.console import print_error
+from llcg_dist.comm.devices import threads_per_rank
 from llcg_dist.comm.network import listen_on
+from llcg_dist.comm.rendezvous import exchanged
 from llcg_dist.comm.torch_dist import host_store
 from llcg_dist.config import quoted_override
 from llcg_dist.data.store import make_folder
+from llcg_dist.process import name_of
 from llcg_dist.schema import ClusterConfig
 
 _GRACE = 10
@@ -37,7 +40,7 @@ def launch(num_processes: int, cluster: ClusterConfig, run_dir: Path, overrides:
     """Rank 0 keeps the terminal; what the machines print goes to run_dir/logs/torchrun."""
     _silence_torchrun()
     registry.register(_Backend.name, _rendezvous)
-    os.environ["OMP_NUM_THREADS"] = str(cluster.threads)
+    os.environ["OMP_NUM_THREADS"] = str(threads_per_rank(cluster.threads, num_processes))
     log_dir = run_dir / "logs" / "torchrun"
     make_folder(run_dir, "run_dir")
     log_dir.mkdir(parents=True, exist_ok=True)
@@ -94,16 +97,17 @@ def _report(failed: ChildFailedError, run_dir: Path) -> int:
     told = failure.error_file and Path(failure.error_file).exists()
     if not told:
         how = f"was killed by {failure.signal_name()}" if failure.exitcode < 0 else f"ended with {failure.exitcode}"
-        print_error(f"rank {rank}{_part_of(rank, run_dir)} {how}; its log is under {run_dir / 'logs'}")
+        print_error(f"{_name(rank, run_dir)} {how}; its log is under {run_dir / 'logs'}")
     elif rank != 0:
         print_error(str(json.loads(Path(failure.error_file).read_text())["message"]["message"]))
     return 2 if failure.exitcode == 2 else 1
 
 
-def _part_of(rank: int, run_dir: Path) -> str:
+def _name(torchrun_rank: int, run_dir: Path) -> str:
+    """As the ranks call themselves, where their records are on this host's disk."""
     known = run_dir / "logs" / "ranks.json"
-    if rank == 0:
-        return " (server)"
     if not known.exists():
-        return ""
-    return f" (part {json.loads(known.read_text())['rank_of_part'].index(rank)})"
+        return name_of(torchrun_rank, None)
+    ranks = json.loads(known.read_text())
+    rank = exchanged(torchrun_rank, ranks["server"])
+    return name_of(rank, ranks["rank_of_part"].index(rank) if rank else None)

@@ -10,7 +10,9 @@ import os
 import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import torch
@@ -19,38 +21,49 @@ from torch import Tensor
 from torch.distributed.distributed_c10d import _set_pg_timeout
 
 from llcg_dist.comm.channel import Order, Report, Update
+from llcg_dist.comm.devices import choose_backend
 from llcg_dist.comm.heartbeat import Heartbeat
 from llcg_dist.comm.ledger import Direction, Kind, Ledger, Message, Phase
-from llcg_dist.comm.network import listen_on
-from llcg_dist.comm.rendezvous import fresh_prefix
-from llcg_dist.errors import PeerLostError, ProtocolError
+from llcg_dist.comm.network import listen_on, use_interface
+from llcg_dist.comm.rendezvous import consult, exchanged, fresh_prefix, pick_server
+from llcg_dist.errors import PeerLostError, ProtocolError, UserError
 
 _LONGEST_NAP = 2e-3
 _LARGEST_JSON = 1 << 20
 
 
-def choose_backend(requested: str, device: str) -> str:
-    """torch.distributed's name for cluster.backend: NCCL where ranks have GPUs, with Gloo beside it for CPU tensors."""
-    if requested == "nccl" or (requested == "auto" and device == "cuda"):
-        return "cpu:gloo,cuda:nccl"
-    return "gloo"
+@dataclass(frozen=True)
+class Means:
+    """What a rank brings to its job. The first rank with the whole graph, and the run if there is one, serves."""
+
+    interface: str | None = None
+    """cluster.interface: Gloo's and NCCL's; by default the one that leads to MASTER_ADDR."""
+    graph: bool = True
+    run: bool = True
+    own_gpu: bool = False
 
 
 class Cluster:
     """The process group of one job, from joining it to leaving it in order. Nothing crosses it uncounted."""
 
-    def __init__(self, backend: str, join_timeout: float, ledger: Ledger) -> None:
-        self.rank, self.size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    def __init__(self, backend: str, join_timeout: float, ledger: Ledger, means: Means | None = None) -> None:
+        """`backend` is cluster.backend; which it becomes, and who is rank 0, follows from the means of all ranks."""
+        rank, self.size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
         limit = timedelta(seconds=join_timeout)
+        says = _say(means or Means())
         try:
-            store = _connect_store(limit, hosts=self.rank == 0)
-            self._prefix = fresh_prefix(store, self.rank, self.size, join_timeout)
+            store = _connect_store(limit, hosts=rank == 0)
+            self._prefix = fresh_prefix(store, rank, self.size, join_timeout)
             own = dist.PrefixStore(self._prefix, store)
-            dist.init_process_group(backend, store=own, rank=self.rank, world_size=self.size, timeout=limit)
+            verdict = consult(own, rank, self.size, says, partial(_decide, backend), join_timeout)
+            self.server = int(verdict["server"])
+            """The number that torchrun gave to the server; to us it is rank 0."""
+            self.rank = exchanged(rank, self.server)
+            dist.init_process_group(verdict["backend"], store=own, rank=self.rank, world_size=self.size, timeout=limit)
         except (OSError, RuntimeError, ValueError) as error:
             raise PeerLostError(f"cannot join the other ranks: {_first_line(error)}") from error
         self._heartbeat: Heartbeat | None = None
-        self.wire_device = "cuda" if "nccl" in backend else "cpu"
+        self.wire_device = "cuda" if "nccl" in verdict["backend"] else "cpu"
         self.ledger = ledger
 
     def gather(self, tensor: Tensor, kind: Kind, phase: Phase = Phase.ROUND) -> list[Tensor]:
@@ -152,6 +165,19 @@ class DistMachineChannel:
         self._cluster.gather(update.theta.to(self._cluster.wire_device), Kind.PARAMETERS)
         self._cluster.gather(update.report.pack(), Kind.CONTROL)
         self._cluster.ledger.end_round()
+
+
+def _say(means: Means) -> dict[str, Any]:
+    try:
+        use_interface(means.interface, os.environ["MASTER_ADDR"])
+    except UserError as error:
+        return {"error": str(error)}
+    return {"graph": means.graph, "run": means.run, "own_gpu": means.own_gpu}
+
+
+def _decide(requested: str, everyone: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    backend = choose_backend(requested, [bool(said["own_gpu"]) for said in everyone])
+    return {"server": pick_server(everyone), "backend": backend}
 
 
 def _connect_store(limit: timedelta, hosts: bool) -> dist.TCPStore:

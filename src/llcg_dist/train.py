@@ -161,7 +161,7 @@ def _work(config: Config, algorithm: Algorithm, cluster: Cluster, device: str, m
     greeting = listen(cluster)
     if "finished" in greeting:
         return
-    run_dir, store = Path(greeting["run_dir"]), store_path(config)
+    run_dir, store = Path(config.run_dir or greeting["run_dir"]), store_path(config)
     checkpoints = checkpoint_folder(config, run_dir)
     cluster.gather_json({"parts": held_parts(store), "started": started_parts(checkpoints)})
     me.part = listen(cluster)["rank_of_part"].index(cluster.rank)

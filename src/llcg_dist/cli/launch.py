@@ -7,24 +7,34 @@ use the same one.
 
 import json
 import logging
+import math
 import os
 import sys
 import uuid
 from collections.abc import Sequence
-from datetime import timedelta
 from pathlib import Path
 
+from torch.distributed import DistError
 from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs, SignalException, Std
 from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
-from torch.distributed.elastic.rendezvous import RendezvousHandler, RendezvousParameters, RendezvousStoreInfo
+from torch.distributed.elastic.rendezvous import (
+    RendezvousClosedError,
+    RendezvousError,
+    RendezvousGracefulExitError,
+    RendezvousHandler,
+    RendezvousParameters,
+    RendezvousStoreInfo,
+    RendezvousTimeoutError,
+)
 from torch.distributed.elastic.rendezvous import rendezvous_handler_registry as registry
 from torch.distributed.elastic.rendezvous.c10d_rendezvous_backend import C10dRendezvousBackend
 from torch.distributed.elastic.rendezvous.dynamic_rendezvous import create_handler
 from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
 from llcg_dist.cli.console import print_error
+from llcg_dist.cli.hosts import STORE_TIMEOUT, Hosts, Meeting
 from llcg_dist.comm.devices import threads_per_rank
-from llcg_dist.comm.network import listen_on
+from llcg_dist.comm.network import listen_on, route_to
 from llcg_dist.comm.rendezvous import exchanged
 from llcg_dist.comm.torch_dist import host_store
 from llcg_dist.config import quoted_override
@@ -36,38 +46,67 @@ _GRACE = 10
 """Seconds that ranks get to end by themselves before they are killed."""
 
 
-def launch(num_processes: int, cluster: ClusterConfig, run_dir: Path, overrides: Sequence[str]) -> int:
-    """Rank 0 keeps the terminal; what the machines print goes to run_dir/logs/torchrun."""
+def launch(
+    num_processes: int, cluster: ClusterConfig, run_dir: Path, overrides: Sequence[str], hosts: Hosts | None = None
+) -> int:
+    """Starts this host's ranks, waits for them, and says in one line what went wrong.
+
+    On one host rank 0 keeps the terminal and speaks for itself; what the machines print goes to run_dir/logs/torchrun.
+    On several, where any process may become the server, stdout is everyone's and errors go to the files.
+    """
     _silence_torchrun()
     registry.register(_Backend.name, _rendezvous)
     os.environ["OMP_NUM_THREADS"] = str(threads_per_rank(cluster.threads, num_processes))
     log_dir = run_dir / "logs" / "torchrun"
     make_folder(run_dir, "run_dir")
     log_dir.mkdir(parents=True, exist_ok=True)
-    quiet = {rank: Std.ALL for rank in range(1, num_processes)}
-    store = host_store(listen_on("127.0.0.1", 0), timedelta(seconds=60))
-    config = LaunchConfig(
-        min_nodes=1,
-        max_nodes=1,
-        nproc_per_node=num_processes,
-        run_id=uuid.uuid4().hex[:8],
-        rdzv_backend=_Backend.name,
-        rdzv_endpoint=f"{store.host}:{store.port}",
-        rdzv_configs={"store": store},
-        local_addr="127.0.0.1",
-        max_restarts=cluster.max_restarts,
-        shutdown_timeout=_GRACE,
-        logs_specs=DefaultLogsSpecs(log_dir=str(log_dir), redirects={0: Std.NONE, **quiet}),
-    )
-    try:
-        elastic_launch(config, sys.executable)(
-            "-m", "llcg_dist.train", *overrides, quoted_override("run_dir", str(run_dir))
+    redirects = {rank: Std.ERR if hosts else Std.ALL if rank else Std.NONE for rank in range(num_processes)}
+    command = ["-m", "llcg_dist.train", *overrides, quoted_override("run_dir", str(run_dir))]
+    for attempt in range(hosts.attempts if hosts else 1):
+        if attempt:
+            print_error("this host lost the job's head; joining again")
+        meeting = Meeting(hosts) if hosts else None
+        store = meeting.store if meeting else host_store(listen_on("127.0.0.1", 0), STORE_TIMEOUT)
+        config = LaunchConfig(
+            min_nodes=hosts.count if hosts else 1,
+            max_nodes=hosts.count if hosts else 1,
+            nproc_per_node=num_processes,
+            run_id=hosts.job if hosts else uuid.uuid4().hex[:8],
+            rdzv_backend=_Backend.name,
+            rdzv_endpoint=f"{store.host}:{store.port}",
+            rdzv_configs={"store": store, "join_timeout": math.ceil(cluster.join_timeout)},
+            local_addr=route_to(store.host),
+            max_restarts=cluster.max_restarts,
+            shutdown_timeout=_GRACE,
+            logs_specs=DefaultLogsSpecs(log_dir=str(log_dir), redirects=redirects),
         )
+        try:
+            code = _run_agent(config, command, run_dir)
+        except (RendezvousError, DistError):  # the head cannot be reached any more
+            continue
+        if meeting:
+            meeting.leave(in_haste=code >= 128)
+        return code
+    print_error("this host lost the job's head; its own message may say why")
+    return 1
+
+
+def _run_agent(config: LaunchConfig, command: list[str], run_dir: Path) -> int:
+    several = config.max_nodes > 1
+    try:
+        elastic_launch(config, sys.executable)(*command)
     except ChildFailedError as failed:
-        return _report(failed, run_dir)
+        return _report(failed, run_dir, rank_0_has_spoken=not several)
     except SignalException as stopped:
         print_error(f"stopped by {stopped.sigval.name}")
         return 128 + int(stopped.sigval)
+    except RendezvousTimeoutError:
+        limit = f"within cluster.join_timeout={config.rdzv_configs['join_timeout']} s; start the same command on each"
+        print_error(f"the {config.max_nodes} hosts did not all come to {config.rdzv_endpoint} {limit}")
+        return 2
+    except (RendezvousClosedError, RendezvousGracefulExitError):
+        print_error("another host has ended the job; its own message says why")
+        return 1
     return 0
 
 
@@ -91,14 +130,14 @@ def _silence_torchrun() -> None:
             logging.getLogger(name).setLevel(logging.CRITICAL)
 
 
-def _report(failed: ChildFailedError, run_dir: Path) -> int:
-    """One line from the rank that failed first. Rank 0 has the terminal and has already spoken for itself."""
+def _report(failed: ChildFailedError, run_dir: Path, rank_0_has_spoken: bool) -> int:
+    """One line from the rank that failed first."""
     rank, failure = failed.get_first_failure()
     told = failure.error_file and Path(failure.error_file).exists()
     if not told:
         how = f"was killed by {failure.signal_name()}" if failure.exitcode < 0 else f"ended with {failure.exitcode}"
         print_error(f"{_name(rank, run_dir)} {how}; its log is under {run_dir / 'logs'}")
-    elif rank != 0:
+    elif rank != 0 or not rank_0_has_spoken:
         print_error(str(json.loads(Path(failure.error_file).read_text())["message"]["message"]))
     return 2 if failure.exitcode == 2 else 1
 

@@ -185,7 +185,7 @@ def _connect_store(limit: timedelta, hosts: bool) -> dist.TCPStore:
     address, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
     if hosts and os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True":
         return host_store(listen_on(address, port), limit)
-    return dist.TCPStore(address, port, is_master=False, timeout=limit, wait_for_workers=False)
+    return reach_store(address, port, limit)
 
 
 def host_store(listener: socket.socket, limit: timedelta) -> dist.TCPStore:
@@ -195,6 +195,11 @@ def host_store(listener: socket.socket, limit: timedelta) -> dist.TCPStore:
     return dist.TCPStore(
         address, port, is_master=True, timeout=limit, wait_for_workers=False, master_listen_fd=listener.detach()
     )
+
+
+def reach_store(host: str, port: int, limit: timedelta) -> dist.TCPStore:
+    """A store that another process hosts."""
+    return dist.TCPStore(host, port, is_master=False, timeout=limit, wait_for_workers=False)
 
 
 def _checked(size: int) -> int:

@@ -18,6 +18,7 @@ from llcg_dist.schema import Config
 _USAGE = """usage: llcg COMMAND [key=value ...]
 
   llcg partition   cut the graph into parts and write them to partition.root
+                   --share 0,2 --to FOLDER: also copy what the host of machines 0 and 2 needs (server: the whole graph)
   llcg train       train: validates, cuts the graph if needed, starts 1+P processes
   llcg report      compare run directories: llcg report PATH...
   llcg predict     write class and probability per node: llcg predict run_dir=RUN
@@ -65,14 +66,31 @@ def run(arguments: Sequence[str]) -> int:
         return 130
 
 
-def _partition(overrides: list[str]) -> int:
+def _partition(arguments: list[str]) -> int:
     from llcg_dist.data.partition import ensure_store
+    from llcg_dist.data.share import write_share
 
+    overrides, share, target = _take_share(arguments)
     config = load_config(overrides)
     store, manifest = ensure_store(config, say)
     _print_parts(manifest)
     say(f"parts in {store}")
+    if share:
+        say(f"share of {share} in {write_share(store, manifest['num_parts'], share.split(','), Path(target))}")
     return 0
+
+
+def _take_share(arguments: list[str]) -> tuple[list[str], str, str]:
+    """--share 0,2 --to FOLDER, apart from the overrides; empty where they are not there."""
+    rest, found = list(arguments), {"--share": "", "--to": ""}
+    for flag in found:
+        if flag in rest:
+            at = rest.index(flag)
+            found[flag] = rest[at + 1] if at + 1 < len(rest) else ""
+            del rest[at : at + 2]
+    if bool(found["--share"]) != bool(found["--to"]) or {"--share", "--to"} & set(arguments) and not found["--to"]:
+        raise UserError("llcg partition: --share PARTS and --to FOLDER go together, e.g. --share 0,2 --to /mnt/host2")
+    return rest, found["--share"], found["--to"]
 
 
 def _train(overrides: list[str]) -> int:

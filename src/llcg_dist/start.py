@@ -58,6 +58,7 @@ def told_to_all(cluster: Cluster) -> Iterator[None]:
     try:
         yield
     except UserError as error:
+        cluster.refuse(str(error))
         cluster.broadcast_json({"error": str(error)})
         raise
 

@@ -51,6 +51,21 @@ def test_torchrun_with_the_wrong_number_of_processes_says_how_many(tmp_path: Pat
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_mistake_that_only_the_ranks_can_see_is_not_tried_again(tmp_path: Path) -> None:
+    job = [
+        "experiment=tiny",
+        "partition.root=parts",
+        "run_dir=run",
+        "cluster.max_restarts=3",
+        "cluster.interface=eth77",
+    ]
+    outcome = llcg("train", *job, cwd=tmp_path)
+    assert outcome.code == 2
+    line = only_line(outcome)
+    assert "rank 0: cluster.interface=eth77: is no interface of this host" in line
+    assert "lo (127.0.0.1)" in line
+
+
 def started(tmp_path: Path):  # noqa: ANN201
     """A long job whose ranks have begun to train."""
     process = start_llcg("train", *LONG, "partition.root=parts", "run_dir=run", cwd=tmp_path)

@@ -12,6 +12,7 @@ import os
 import sys
 import uuid
 from collections.abc import Sequence
+from datetime import timedelta
 from pathlib import Path
 
 from torch.distributed import DistError
@@ -22,13 +23,14 @@ from torch.distributed.elastic.rendezvous import (
     RendezvousError,
     RendezvousGracefulExitError,
     RendezvousHandler,
+    RendezvousInfo,
     RendezvousParameters,
     RendezvousStoreInfo,
     RendezvousTimeoutError,
 )
 from torch.distributed.elastic.rendezvous import rendezvous_handler_registry as registry
 from torch.distributed.elastic.rendezvous.c10d_rendezvous_backend import C10dRendezvousBackend
-from torch.distributed.elastic.rendezvous.dynamic_rendezvous import create_handler
+from torch.distributed.elastic.rendezvous.dynamic_rendezvous import DynamicRendezvousHandler, RendezvousTimeout
 from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
 from llcg_dist.cli.console import print_error
@@ -36,9 +38,10 @@ from llcg_dist.cli.hosts import STORE_TIMEOUT, Hosts, Meeting
 from llcg_dist.comm.devices import threads_per_rank
 from llcg_dist.comm.network import listen_on, route_to
 from llcg_dist.comm.rendezvous import exchanged
-from llcg_dist.comm.torch_dist import host_store
+from llcg_dist.comm.torch_dist import REFUSED, host_store
 from llcg_dist.config import quoted_override
 from llcg_dist.data.store import make_folder
+from llcg_dist.errors import UserError
 from llcg_dist.process import name_of
 from llcg_dist.schema import ClusterConfig
 
@@ -104,6 +107,10 @@ def _run_agent(config: LaunchConfig, command: list[str], run_dir: Path) -> int:
         limit = f"within cluster.join_timeout={config.rdzv_configs['join_timeout']} s; start the same command on each"
         print_error(f"the {config.max_nodes} hosts did not all come to {config.rdzv_endpoint} {limit}")
         return 2
+    except UserError as error:
+        if several:
+            print_error(str(error))
+        return 2
     except (RendezvousClosedError, RendezvousGracefulExitError):
         print_error("another host has ended the job; its own message says why")
         return 1
@@ -114,9 +121,25 @@ class _Backend(C10dRendezvousBackend):
     name = "llcg"
 
 
+class _Rendezvous(DynamicRendezvousHandler):
+    def next_rendezvous(self) -> RendezvousInfo:
+        """Unless the ranks have said that no start of the job can work: a user's mistake is not tried again."""
+        if self._store.check([REFUSED]):
+            raise UserError(self._store.get(REFUSED).decode())
+        return super().next_rendezvous()
+
+
 def _rendezvous(parameters: RendezvousParameters) -> RendezvousHandler:
     store = parameters.config["store"]
-    handler = create_handler(store, _Backend(store, parameters.run_id), parameters)
+    handler = _Rendezvous.from_backend(
+        parameters.run_id,
+        store,
+        _Backend(store, parameters.run_id),
+        parameters.min_nodes,
+        parameters.max_nodes,
+        parameters.local_addr,
+        RendezvousTimeout(join=timedelta(seconds=parameters.config["join_timeout"])),
+    )
     # As if it had made its store for the ranks already: it would listen on every interface.
     handler._shared_tcp_store_server = store
     handler._bootstrap_store_info = RendezvousStoreInfo(store.host, store.port)

@@ -30,6 +30,8 @@ from llcg_dist.errors import PeerLostError, ProtocolError, UserError
 
 _LONGEST_NAP = 2e-3
 _LARGEST_JSON = 1 << 20
+REFUSED = "llcg/refused"
+"""Key of the job's store: why no rank should start again."""
 
 
 @dataclass(frozen=True)
@@ -52,14 +54,17 @@ class Cluster:
         limit = timedelta(seconds=join_timeout)
         says = _say(means or Means())
         try:
-            store = _connect_store(limit, hosts=rank == 0)
-            self._prefix = fresh_prefix(store, rank, self.size, join_timeout)
-            own = dist.PrefixStore(self._prefix, store)
+            self._store = _connect_store(limit, hosts=rank == 0)
+            self._prefix = fresh_prefix(self._store, rank, self.size, join_timeout)
+            own = dist.PrefixStore(self._prefix, self._store)
             verdict = consult(own, rank, self.size, says, partial(_decide, backend), join_timeout)
             self.server = int(verdict["server"])
             """The number that torchrun gave to the server; to us it is rank 0."""
             self.rank = exchanged(rank, self.server)
             dist.init_process_group(verdict["backend"], store=own, rank=self.rank, world_size=self.size, timeout=limit)
+        except UserError as error:
+            self.refuse(str(error))
+            raise
         except (OSError, RuntimeError, ValueError) as error:
             raise PeerLostError(f"cannot join the other ranks: {_first_line(error)}") from error
         self._heartbeat: Heartbeat | None = None
@@ -106,6 +111,10 @@ class Cluster:
         store = dist.PrefixStore(self._prefix, _connect_store(timedelta(seconds=limit), hosts=False))
         self._heartbeat = Heartbeat(store, self.rank, names, limit, on_silence)
         self._heartbeat.start()
+
+    def refuse(self, reason: str) -> None:
+        """Tells the launchers that this job cannot work, so that none of them starts it again."""
+        self._store.set(REFUSED, reason)
 
     def close(self) -> None:
         """Leaves together with the others; a rank that just exits sometimes aborts those still reading."""

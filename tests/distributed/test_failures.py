@@ -104,3 +104,13 @@ def test_ranks_do_not_outlive_a_killed_launcher(tmp_path: Path) -> None:
     process.kill()
     process.wait(10)
     assert wait_until_gone(process, limit=10) == []
+
+
+@pytest.mark.full
+def test_a_server_that_loads_for_long_times_nobody_out(tmp_path: Path) -> None:
+    """Longer than joining may take, and longer than a rank may be silent."""
+    script = str(Path(__file__).with_name("slow_server.py"))
+    limits = ["cluster.join_timeout=40", "cluster.timeout=20"]
+    outcome = torchrun(3, script, "50", "experiment=tiny", "run_dir=run", *limits, cwd=tmp_path)
+    assert outcome.code == 0, outcome.err
+    assert (tmp_path / "run" / "model.pt").exists()

@@ -20,6 +20,5 @@
 # It starts torchrun's elastic agent with the c10d rendezvous. The server runs where the whole graph is, whichever host
 # that is; machines take the parts that their disks hold (docs/launch.md). Exit codes are those of `llcg train`.
 set -euo pipefail
-python=python
-if command -v llcg > /dev/null; then python=$(dirname "$(command -v llcg)")/python; fi
-exec "$python" -m llcg_dist.cli.multinode "$@"
+llcg=$(command -v llcg) || { echo "multinode.sh: llcg is not on PATH; activate the environment that has it" >&2; exit 2; }
+exec "$(dirname "$llcg")/python" -m llcg_dist.cli.multinode "$@"

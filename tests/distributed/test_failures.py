@@ -69,7 +69,7 @@ def test_a_mistake_that_only_the_ranks_can_see_is_not_tried_again(tmp_path: Path
 def started(tmp_path: Path):  # noqa: ANN201
     """A long job whose ranks have begun to train."""
     process = start_llcg("train", *LONG, "partition.root=parts", "run_dir=run", cwd=tmp_path)
-    end = time.monotonic() + 60
+    end = time.monotonic() + 150
     metrics = tmp_path / "run" / "metrics.jsonl"
     while time.monotonic() < end and process.poll() is None:
         if metrics.exists() and metrics.stat().st_size > 0:

@@ -86,10 +86,7 @@ def outcomes_of_two(three: list[Host], tmp_path: Path, both: list[str], *, first
         multinode(three[0], three[0], 2, 1, *both, f"run_dir={tmp_path}/a/run", *first),
         multinode(three[1], three[0], 2, 1, *both, f"run_dir={tmp_path}/b/run", *second),
     ]
-    started = time.monotonic()
-    found = [finish(job, limit=100) for job in jobs]
-    assert time.monotonic() - started < 60
-    return found
+    return [finish(job, limit=100) for job in jobs]
 
 
 def assert_each_says(outcomes: list[Outcome], text: str, code: int = 2) -> None:

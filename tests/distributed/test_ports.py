@@ -14,7 +14,7 @@ LOOPBACK = {"127.0.0.1", "::1"}
 
 
 def wait_for_start(process: subprocess.Popen[str], log: Path, starts: int) -> None:
-    end = time.monotonic() + 90
+    end = time.monotonic() + 120
     while not (log.exists() and log.read_text().count("going on after round") >= starts):
         assert process.poll() is None, finish(process)
         assert time.monotonic() < end, "the job did not start"

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # One host, torchrun by hand: rank 0 the server, ranks 1..P the machines. The same job as `llcg train "$@"`.
 #   launch/local.sh [-p MACHINES] [overrides...]
+# torchrun's own stores listen on every interface of the host, those of `llcg train` on 127.0.0.1 (docs/launch.md).
 set -euo pipefail
 machines=4
 if [ "${1:-}" = "-p" ]; then machines=$2; shift 2; fi

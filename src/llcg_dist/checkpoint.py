@@ -34,6 +34,12 @@ def part_owner(part: int) -> str:
     return f"part{part}"
 
 
+def started_parts(folder: Path) -> list[int]:
+    """The parts of which a folder has checkpoints, by their names alone."""
+    names = (re.match(r"part(\d+)-r", path.name) for path in folder.glob("part*-r*.pt"))
+    return sorted({int(name[1]) for name in names if name})
+
+
 class CheckpointFiles:
     """The checkpoints of one owner (the server, or a part) in a folder."""
 

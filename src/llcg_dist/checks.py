@@ -38,7 +38,7 @@ def validate(config: Config) -> None:
     """Raises UserError for the first setting that cannot work, naming the key and the rule."""
     for key, choices in _CHOICES.items():
         _require(_value(config, key) in choices, config, key, "must be one of " + ", ".join(choices))
-    for key in ("num_rounds", "cluster.num_machines", "cluster.threads", "train.local_batch_size", "checkpoint.keep"):
+    for key in ("num_rounds", "cluster.num_machines", "train.local_batch_size", "checkpoint.keep"):
         _require(_value(config, key) >= 1, config, key, "must be at least 1")
     for key in ("train.server_batch_size", "model.hidden", "model.layers", "model.heads", "evaluate.chunk"):
         _require(_value(config, key) >= 1, config, key, "must be at least 1")
@@ -51,6 +51,7 @@ def validate(config: Config) -> None:
         "train.weight_decay",
         "checkpoint.every",
         "cluster.max_restarts",
+        "cluster.threads",
     ):
         _require(_value(config, key) >= 0, config, key, "must not be negative")
     for key in ("train.local_lr", "train.server_lr", "cluster.timeout", "cluster.join_timeout", "algorithm.rho"):

@@ -19,7 +19,7 @@ from llcg_dist.errors import UserError
 from llcg_dist.schema import Config
 
 # Settings that say where a job runs, not what it computes: ranks on different hosts may differ in them.
-_PLACES = {"run_dir", "partition.root", "dataset.root", "checkpoint.dir", "evaluate.scratch"}
+_PLACES = {"run_dir", "partition.root", "dataset.root", "checkpoint.dir", "evaluate.scratch", "cluster.interface"}
 
 # Settings that may also change when a run is resumed; the model it ends with stays the same.
 _RESUMABLE = _PLACES | {
@@ -62,6 +62,12 @@ def fingerprint(config: Any, ignore: set[str] = _PLACES) -> str:
     """A short hash of settings; two ranks, or a store and its reader, with the same one mean the same thing."""
     items = {key: value for key, value in flat_items(config).items() if key not in ignore}
     return hashlib.sha256(json.dumps(items, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def meaning(config: Config) -> dict[str, Any]:
+    """The settings that all ranks of a job must share, as they look after crossing as JSON."""
+    items = {key: value for key, value in flat_items(config).items() if key not in _PLACES}
+    return json.loads(json.dumps(items))
 
 
 def resume_conflicts(old: dict[str, Any], new: Config) -> list[str]:

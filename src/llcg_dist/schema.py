@@ -119,9 +119,11 @@ class ClusterConfig:
     backend: str = "auto"
     """auto, gloo, nccl, or loopback (all machines in one process, for tests and sweeps; same bits)."""
     device: str = "auto"
-    """auto, cpu or cuda."""
+    """auto, cpu or cuda; ranks of a host take its GPUs in turn."""
+    interface: str | None = None
+    """Network interface of the ranks; default: lo on one host, else the one that leads to the job's head."""
     threads: int = 1
-    """CPU threads of each rank."""
+    """CPU threads of each rank; 0 shares the host's cores among its ranks (the bits depend on the number)."""
     timeout: float = 120.0
     """Seconds a rank may be silent (not: a round may take) before the job fails and names it."""
     join_timeout: float = 600.0

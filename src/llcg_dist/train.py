@@ -13,17 +13,18 @@ import torch
 from torch import Tensor
 
 from llcg_dist.algorithms import Algorithm, build_algorithm
-from llcg_dist.checkpoint import SERVER, CheckpointFiles, Saver, part_owner
+from llcg_dist.checkpoint import SERVER, CheckpointFiles, Saver, part_owner, started_parts
 from llcg_dist.cli.console import Progress, say
 from llcg_dist.comm.channel import ServerChannel
+from llcg_dist.comm.devices import threads_per_rank
 from llcg_dist.comm.features import FeatureTraffic
-from llcg_dist.comm.handshake import agree, newest_common_round, offer
+from llcg_dist.comm.handshake import newest_common_round, place_parts, require_parts, require_world
 from llcg_dist.comm.ledger import Ledger
 from llcg_dist.comm.loopback import LoopbackChannel, LoopbackRows
-from llcg_dist.comm.torch_dist import Cluster, DistMachineChannel, DistServerChannel, PeerRows, choose_backend
+from llcg_dist.comm.torch_dist import Cluster, DistMachineChannel, DistServerChannel, PeerRows
 from llcg_dist.config import load_config
 from llcg_dist.data.correction import correction_nodes
-from llcg_dist.data.extras import Reads, halo_bytes
+from llcg_dist.data.extras import Reads, halo_bytes, read_extras
 from llcg_dist.data.part_view import part_view
 from llcg_dist.data.partition import ensure_store, store_path
 from llcg_dist.data.store import Shard, held_parts, read_shard, write_json
@@ -44,12 +45,16 @@ from llcg_dist.process import (
 from llcg_dist.run_dir import RunLock, RunState, choose_run_dir, examine
 from llcg_dist.schema import Config
 from llcg_dist.server import Server
+from llcg_dist.start import compare, device_of, listen, means_of, show_part, told_to_all
 from llcg_dist.worker import Machine
 
 log = logging.getLogger("llcg_dist.train")  # __name__ is __main__ in a rank
 
 _WAIT_FOR_CULPRIT = 5.0
 """Seconds a rank that lost its peer stays, so that the launcher sees the dead rank first and names it."""
+
+_AFTER_SERVER = 2.0
+"""Seconds a machine stays when all ranks end for the same reason: the server has the terminal, and says it once."""
 
 
 def main(overrides: Sequence[str]) -> int:
@@ -71,6 +76,8 @@ def _run_and_explain(overrides: Sequence[str]) -> int:
     try:
         run(load_config(overrides), me)
     except UserError as error:
+        if me.rank != 0:
+            time.sleep(_AFTER_SERVER)
         return fail(str(error), exit_code=2)
     except (TrainingError, SilenceError) as error:
         return fail(f"{me}: {error}", exit_code=1)
@@ -85,60 +92,65 @@ def _run_and_explain(overrides: Sequence[str]) -> int:
 
 
 def run(config: Config, me: Rank) -> None:
-    torch.set_num_threads(config.cluster.threads)
+    torch.set_num_threads(threads_per_rank(config.cluster.threads, int(os.environ.get("LOCAL_WORLD_SIZE", 1))))
     torch.set_flush_denormal(True)  # denormals slow a step down many times and mean nothing to the result
     algorithm = build_algorithm(config)
     if algorithm.trains_on_parts and config.cluster.backend != "loopback":
         _run_distributed(config, algorithm, me)
     else:
-        _require_world(1)
+        require_world(int(os.environ.get("WORLD_SIZE", 1)), 1)
         run_dir = choose_run_dir(config)
         with RunLock(run_dir):
             _run_alone(config, algorithm, run_dir)
 
 
 def _run_distributed(config: Config, algorithm: Algorithm, me: Rank) -> None:
-    _require_world(1 + config.cluster.num_machines)
-    backend = choose_backend(config.cluster.backend, _device(config.cluster.device))
-    cluster = Cluster(backend, config.cluster.join_timeout, Ledger(algorithm.crosses))
+    settings = config.cluster
+    cluster = Cluster(settings.backend, settings.join_timeout, Ledger(algorithm.crosses), means_of(config))
+    me.rank = cluster.rank
     take_part(config, algorithm, cluster, me)
     cluster.close()
 
 
 def take_part(config: Config, algorithm: Algorithm, cluster: Cluster, me: Rank) -> None:
     """One job in a process group that has been joined already."""
-    device = _device(config.cluster.device)
+    device = device_of(config.cluster.device)
+    compare(config, cluster)
     if cluster.rank == 0:
-        run_dir = choose_run_dir(config)
-        with RunLock(run_dir):
+        with told_to_all(cluster):
+            run_dir = choose_run_dir(config)
+            lock = RunLock(run_dir)
+        with lock:
             _serve(config, algorithm, cluster, device, run_dir)
     else:
         _work(config, algorithm, cluster, device, me)
 
 
 def _serve(config: Config, algorithm: Algorithm, cluster: Cluster, device: str, run_dir: Path) -> None:
-    state = examine(config, run_dir)
+    with told_to_all(cluster):
+        state = examine(config, run_dir)
+        if state is not RunState.FINISHED:
+            store, manifest = ensure_store(config, reads=algorithm.reads)
     if state is RunState.FINISHED:
         cluster.broadcast_json({"finished": True})
         _say_finished(run_dir)
         return
-    store, manifest = ensure_store(config, reads=algorithm.reads)
     cluster.broadcast_json({"run_dir": str(run_dir)})  # from here on the parts are there to be offered
     log_to(run_dir / "logs" / "server.log")
-    whole = read_shard(store / "global", config.verify)
-    offers = cluster.gather_json(offer(config, {}, {}))
-    checkpoints = checkpoint_folder(config, run_dir)
-    try:
-        rank_of_part = agree(offers, whole.store_id, config.cluster.num_machines)
-        start_round = newest_common_round(CheckpointFiles(checkpoints, SERVER).rounds(), offers, rank_of_part)
+    offers = cluster.gather_json({})
+    with told_to_all(cluster):
+        rank_of_part = place_parts(offers, config.cluster.num_machines)
+        whole = read_shard(store / "global", config.verify)
+    cluster.broadcast_json({"rank_of_part": rank_of_part})
+    shown = cluster.gather_json({})
+    with told_to_all(cluster):
+        require_parts(shown, rank_of_part, manifest)
+        files = CheckpointFiles(checkpoint_folder(config, run_dir), SERVER)
+        start_round = newest_common_round(files.rounds(), shown)
         _require_start(config, state, start_round)
         server = _server(config, algorithm, store, whole, manifest, run_dir, start_round, device)
-    except UserError as error:
-        cluster.broadcast_json({"error": str(error)})
-        raise
-    reply = {"rank_of_part": rank_of_part, "start_round": start_round, "planned_rounds": server.planned_rounds}
-    cluster.broadcast_json(reply)
-    write_json(run_dir / "logs" / "ranks.json", {"rank_of_part": rank_of_part})
+    cluster.broadcast_json({"start_round": start_round, "planned_rounds": server.planned_rounds})
+    write_json(run_dir / "logs" / "ranks.json", {"rank_of_part": rank_of_part, "server": cluster.server})
     log.info("store %s, rank of each part %s, going on after round %d", store, rank_of_part, start_round)
     if algorithm.reads is Reads.WHOLE_TOPOLOGY:
         cluster.among_machines()
@@ -148,29 +160,27 @@ def _serve(config: Config, algorithm: Algorithm, cluster: Cluster, device: str, 
 
 
 def _work(config: Config, algorithm: Algorithm, cluster: Cluster, device: str, me: Rank) -> None:
-    greeting = cluster.broadcast_json({})
+    greeting = listen(cluster)
     if "finished" in greeting:
         return
-    run_dir, store = Path(greeting["run_dir"]), store_path(config)
-    held = {part: read_shard(store / f"part{part}").store_id for part in _offerable(store, cluster.rank)}
+    run_dir, store = Path(config.run_dir or greeting["run_dir"]), store_path(config)
     checkpoints = checkpoint_folder(config, run_dir)
-    rounds = {part: CheckpointFiles(checkpoints, part_owner(part)).rounds() for part in held}
-    cluster.gather_json(offer(config, held, rounds))
-    reply = cluster.broadcast_json({})
-    if "error" in reply:
-        raise UserError(reply["error"])
-    me.part = reply["rank_of_part"].index(cluster.rank)
+    cluster.gather_json({"parts": held_parts(store), "started": started_parts(checkpoints)})
+    rank_of_part: list[int] = listen(cluster)["rank_of_part"]
+    me.part = rank_of_part.index(cluster.rank)
     log_to(run_dir / "logs" / f"part{me.part}.log")
-    shard, fetched = read_shard(store / f"part{me.part}", config.verify), FeatureTraffic()
+    files = CheckpointFiles(checkpoints, part_owner(me.part))
+    shard, extras = show_part(config, cluster, store, me.part, algorithm.reads, files)
+    reply = listen(cluster)
     sizes = (shard.graph.num_nodes, shard.graph.num_edges)
     log.info("%s: %d nodes, %d edges, going on after round %d", me, *sizes, reply["start_round"])
-    peers = cluster.among_machines() if algorithm.reads is Reads.WHOLE_TOPOLOGY else None
+    fetched, peers = FeatureTraffic(), cluster.among_machines() if algorithm.reads is Reads.WHOLE_TOPOLOGY else None
 
     def remote(own: Tensor) -> PeerRows:
         assert peers is not None
-        return PeerRows(peers, reply["rank_of_part"], own, fetched, cluster.ledger)
+        return PeerRows(peers, rank_of_part, own, fetched, cluster.ledger)
 
-    view = part_view(config, algorithm.reads, store, me.part, shard, remote)
+    view = part_view(config, me.part, shard, extras, remote)
     steps = algorithm.local_steps(reply["planned_rounds"])
     start_round, shares = reply["start_round"], algorithm.shares_gradients
     machine = Machine(config, view, me.part, steps, checkpoints, start_round, device, shares, fetched)
@@ -189,7 +199,7 @@ def _run_alone(config: Config, algorithm: Algorithm, run_dir: Path) -> None:
     store, manifest = ensure_store(config, reads=algorithm.reads)
     log_to(run_dir / "logs" / "server.log")
     whole = read_shard(store / "global", config.verify)
-    device = _device(config.cluster.device)
+    device = device_of(config.cluster.device)
     fetched = [FeatureTraffic() for _ in range(config.cluster.num_machines)]
     views: list[View] = []
     if algorithm.trains_on_parts:
@@ -224,7 +234,8 @@ def _views_of_all_parts(
 
     def view(part: int) -> View:
         rows = LoopbackRows(features, fetched[part])
-        return part_view(config, algorithm.reads, store, part, shards[part], lambda own: rows)
+        extras = read_extras(config, algorithm.reads, store, part, shards[part].store_id)
+        return part_view(config, part, shards[part], extras, lambda own: rows)
 
     return [view(part) for part in range(len(shards))]
 
@@ -265,29 +276,6 @@ def _require_start(config: Config, state: RunState, start_round: int) -> None:
 
 def _say_finished(run_dir: Path) -> None:
     say(f"{run_dir} holds a finished run: nothing to do (raise num_rounds to go on, or choose another run_dir)")
-
-
-def _offerable(store: Path, rank: int) -> list[int]:
-    """The own part where the disk has it: a rank on a shared disk has no business in the other folders."""
-    return [rank - 1] if (store / f"part{rank - 1}" / "graph.json").exists() else held_parts(store)
-
-
-def _device(requested: str) -> str:
-    if requested == "auto":
-        return "cuda" if torch.cuda.is_available() else "cpu"
-    if requested == "cuda" and not torch.cuda.is_available():
-        raise UserError("cluster.device=cuda: torch sees no GPU here; use cluster.device=cpu")
-    return requested
-
-
-def _require_world(wanted: int) -> None:
-    started = int(os.environ.get("WORLD_SIZE", 1))
-    if started != wanted:
-        machines = f"a server and {wanted - 1} machines" if wanted > 1 else "rank 0 alone"
-        advice = f"use `llcg train`, or torchrun with {wanted} processes in all (--nproc-per-node on one host)"
-        raise UserError(
-            f"cluster.num_machines: the job is {machines}, but {started} process(es) were started; {advice}"
-        )
 
 
 if __name__ == "__main__":

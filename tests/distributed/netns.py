@@ -23,8 +23,7 @@ class Host:
     """The end of its cable that is plugged into the bridge."""
 
     def command(self, *command: str) -> list[str]:
-        environment = [f"GLOO_SOCKET_IFNAME={self.interface}", "OMP_NUM_THREADS=1"]
-        return ["ip", "netns", "exec", self.name, "env", *environment, *command]
+        return ["ip", "netns", "exec", self.name, "env", "OMP_NUM_THREADS=1", *command]
 
     def unplug(self) -> None:
         ip("link", "set", self.outside, "down")

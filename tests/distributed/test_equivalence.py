@@ -74,7 +74,7 @@ def test_every_model_trains_over_real_processes(runs: Path, name: str, method: s
 def test_parts_not_ranks_decide_the_bits(runs: Path) -> None:
     """Rank 1's disk holds part 1 only and rank 2's part 0 only; rank 0's holds no part at all."""
     assert model_bytes(runs / "apart") == model_bytes(runs / "llcg")
-    assert json.loads((runs / "apart" / "logs" / "ranks.json").read_text()) == {"rank_of_part": [2, 1]}
+    assert json.loads((runs / "apart" / "logs" / "ranks.json").read_text())["rank_of_part"] == [2, 1]
 
 
 def test_a_machine_opens_no_file_of_another_part(runs: Path) -> None:

@@ -51,10 +51,25 @@ def test_torchrun_with_the_wrong_number_of_processes_says_how_many(tmp_path: Pat
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_mistake_that_only_the_ranks_can_see_is_not_tried_again(tmp_path: Path) -> None:
+    job = [
+        "experiment=tiny",
+        "partition.root=parts",
+        "run_dir=run",
+        "cluster.max_restarts=3",
+        "cluster.interface=eth77",
+    ]
+    outcome = llcg("train", *job, cwd=tmp_path)
+    assert outcome.code == 2
+    line = only_line(outcome)
+    assert "rank 0: cluster.interface=eth77: is no interface of this host" in line
+    assert "lo (127.0.0.1)" in line
+
+
 def started(tmp_path: Path):  # noqa: ANN201
     """A long job whose ranks have begun to train."""
     process = start_llcg("train", *LONG, "partition.root=parts", "run_dir=run", cwd=tmp_path)
-    end = time.monotonic() + 60
+    end = time.monotonic() + 150
     metrics = tmp_path / "run" / "metrics.jsonl"
     while time.monotonic() < end and process.poll() is None:
         if metrics.exists() and metrics.stat().st_size > 0:
@@ -89,3 +104,13 @@ def test_ranks_do_not_outlive_a_killed_launcher(tmp_path: Path) -> None:
     process.kill()
     process.wait(10)
     assert wait_until_gone(process, limit=10) == []
+
+
+@pytest.mark.full
+def test_a_server_that_loads_for_long_times_nobody_out(tmp_path: Path) -> None:
+    """Longer than joining may take, and longer than a rank may be silent."""
+    script = str(Path(__file__).with_name("slow_server.py"))
+    limits = ["cluster.join_timeout=40", "cluster.timeout=20"]
+    outcome = torchrun(3, script, "50", "experiment=tiny", "run_dir=run", *limits, cwd=tmp_path)
+    assert outcome.code == 0, outcome.err
+    assert (tmp_path / "run" / "model.pt").exists()

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from llcg_dist.checkpoint import SERVER, CheckpointFiles, Saver, part_owner
+from llcg_dist.checkpoint import SERVER, CheckpointFiles, Saver, part_owner, started_parts
 from llcg_dist.errors import UserError
 
 
@@ -31,6 +31,15 @@ def test_round_trip(tmp_path: Path) -> None:
     assert files.load(1)["round"] == 1
     assert (saver.whole_round, saver.problem) == (2, None)
     assert saver.bytes == max(path.stat().st_size for path in (tmp_path / "checkpoints").iterdir())
+
+
+def test_parts_with_checkpoints_are_told_by_their_names(tmp_path: Path) -> None:
+    assert started_parts(tmp_path / "nowhere") == []
+    for owner in (SERVER, part_owner(1), part_owner(11), part_owner(1)):
+        saved(tmp_path, 1, 2, owner=owner)
+    (tmp_path / ".part7.tmp").write_text("being written")
+    (tmp_path / "party-r000001-x.pt").write_text("not ours")
+    assert started_parts(tmp_path) == [1, 11]
 
 
 def test_owners_do_not_meet(tmp_path: Path) -> None:

@@ -149,9 +149,12 @@ def test_batches_of_one_are_fine_where_nothing_normalises_them(overrides: list[s
 
 
 BAD_VALUES: list[tuple[str, Any]] = [
-    *((key, 0) for key in ("num_rounds", "cluster.num_machines", "cluster.threads", "model.hidden", "model.layers")),
+    *((key, 0) for key in ("num_rounds", "cluster.num_machines", "model.hidden", "model.layers")),
     *((key, 0) for key in ("train.local_batch_size", "train.server_batch_size", "algorithm.max_local_steps")),
-    *((key, -1) for key in ("seed", "partition.seed", "dataset.seed", "algorithm.S", "evaluate.every")),
+    *(
+        (key, -1)
+        for key in ("seed", "partition.seed", "dataset.seed", "algorithm.S", "evaluate.every", "cluster.threads")
+    ),
     ("train.weight_decay", -0.1),
     ("train.weight_decay", float("inf")),
     ("train.weight_decay", float("nan")),
@@ -216,7 +219,7 @@ def test_an_unknown_dataset_is_refused_however_it_is_named() -> None:
         store_path(load_config(["dataset.name=nowhere"]))
 
 
-PLACES = {"run_dir", "partition.root", "checkpoint.dir", "evaluate.scratch"}
+PLACES = {"cluster.interface", "run_dir", "partition.root", "checkpoint.dir", "evaluate.scratch"}
 
 
 def another(value: Any) -> Any:

@@ -37,7 +37,7 @@ def doctor(arguments: Sequence[str]) -> int:
     algorithm.local_steps()
     ranks = num_processes(config, algorithm)
     ranks_here = _ranks_here(arguments, ranks)
-    host = this_host()
+    host = this_host(config.cluster.interface)
     findings = [
         *check_processes(os.environ.get("WORLD_SIZE"), ranks),
         *check_host(host, config.cluster, ranks_here),

@@ -17,6 +17,7 @@ from llcg_dist.schema import Config
 _USAGE = """usage: llcg COMMAND [key=value ...]
 
   llcg partition   cut the graph into parts and write them to partition.root
+                   --share 0,2 --to FOLDER: also copy what the host of machines 0 and 2 needs (server: the whole graph)
   llcg train       train: validates, cuts the graph if needed, starts 1+P processes
   llcg doctor      say what would keep a job from working, what it needs and sends, before anything starts
   llcg report      compare run directories: llcg report PATH...
@@ -69,16 +70,33 @@ def run(arguments: Sequence[str]) -> int:
         return 130
 
 
-def _partition(overrides: list[str]) -> int:
+def _partition(arguments: list[str]) -> int:
     from llcg_dist.algorithms import build_algorithm
     from llcg_dist.cli.parts import print_parts
     from llcg_dist.data.partition import ensure_store
+    from llcg_dist.data.share import write_share
 
+    overrides, share, target = _take_share(arguments)
     config = load_config(overrides)
     store, manifest = ensure_store(config, say, build_algorithm(config).reads)
     print_parts(manifest)
     say(f"parts in {store}")
+    if share:
+        say(f"share of {share} in {write_share(store, manifest['num_parts'], share.split(','), Path(target))}")
     return 0
+
+
+def _take_share(arguments: list[str]) -> tuple[list[str], str, str]:
+    """--share 0,2 --to FOLDER, apart from the overrides; empty where they are not there."""
+    rest, found = list(arguments), {"--share": "", "--to": ""}
+    for flag in found:
+        if flag in rest:
+            at = rest.index(flag)
+            found[flag] = rest[at + 1] if at + 1 < len(rest) else ""
+            del rest[at : at + 2]
+    if bool(found["--share"]) != bool(found["--to"]) or {"--share", "--to"} & set(arguments) and not found["--to"]:
+        raise UserError("llcg partition: --share PARTS and --to FOLDER go together, e.g. --share 0,2 --to /mnt/host2")
+    return rest, found["--share"], found["--to"]
 
 
 def _train(overrides: list[str]) -> int:
@@ -114,7 +132,7 @@ def _check_job(config: Config) -> tuple[int, Path]:
     if examine(config, run_dir) is RunState.FINISHED:
         return 0, run_dir
     store, manifest = ensure_store(config, say, algorithm.reads)
-    findings = check_job(config, algorithm, store, manifest, this_host())
+    findings = check_job(config, algorithm, store, manifest, this_host(config.cluster.interface))
     for finding in findings:
         if finding.level == ERROR:
             raise UserError(finding.line)

@@ -1,9 +1,11 @@
 """The start of a job: all ranks compare what they are, and the server decides who trains which part.
 
 torchrun orders hosts as it likes, and anew at every restart, so parts do not follow ranks: each rank offers the parts
-that its disk holds, and the server matches them.
+that its disk holds, the server matches them, and each shows that what it holds of its part is what the server means.
 """
 
+import hashlib
+import json
 import platform
 from collections.abc import Sequence
 from typing import Any
@@ -14,40 +16,51 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import maximum_bipartite_matching
 
 from llcg_dist import __version__
-from llcg_dist.config import fingerprint
+from llcg_dist.config import meaning
 from llcg_dist.errors import UserError
 from llcg_dist.schema import Config
 
-
-def offer(config: Config, store_ids: dict[int, str], checkpoints: dict[int, list[int]]) -> dict[str, Any]:
-    """What a rank says of itself: the parts on its disk, each with the store it came from and its whole checkpoints."""
-    return {
-        "llcg_dist": __version__,
-        "torch": torch.__version__,
-        "python": platform.python_version(),
-        "settings": fingerprint(config),
-        "parts": {str(part): store_id for part, store_id in store_ids.items()},
-        "checkpoints": {str(part): rounds for part, rounds in checkpoints.items()},
-    }
+_SHOWN = 3
+"""Settings that differ are named up to this many."""
 
 
-def agree(offers: Sequence[dict[str, Any]], store_id: str, num_parts: int) -> list[int]:
-    """The rank that trains each part. Offers are by rank, the server's first; raises UserError where they disagree."""
-    for key in ("llcg_dist", "torch", "python", "settings"):
-        for rank, other in enumerate(offers):
-            if other[key] != offers[0][key]:
-                raise UserError(
-                    f"rank {rank} has {key} {other[key]}, rank 0 has {offers[0][key]}: start all ranks alike"
-                )
-    return match_parts([_usable(other, store_id, num_parts) for other in offers[1:]], num_parts)
+def identity(config: Config) -> dict[str, Any]:
+    """What must be the same at every rank."""
+    versions = {"llcg_dist": __version__, "torch": torch.__version__, "python": platform.python_version()}
+    return {"versions": versions, "settings": meaning(config)}
 
 
-def newest_common_round(server: Sequence[int], offers: Sequence[dict[str, Any]], rank_of_part: Sequence[int]) -> int:
-    """The newest round that the server and the machine of every part have whole; 0 where there is none."""
-    common = set(server)
-    for part, rank in enumerate(rank_of_part):
-        common &= set(offers[rank]["checkpoints"].get(str(part), []))
-    return max(common, default=0)
+def require_same(identities: Sequence[dict[str, Any]]) -> None:
+    """By rank, the server's first. Raises UserError that names a rank that differs, what in, and both values."""
+    for what in ("versions", "settings"):
+        ours = identities[0][what]
+        for rank, other in enumerate(identities):
+            theirs = other[what]
+            keys = sorted(key for key in {*ours, *theirs} if ours.get(key) != theirs.get(key))
+            if keys:
+                named = ", ".join(f"{key} {theirs.get(key)} (rank 0: {ours.get(key)})" for key in keys[:_SHOWN])
+                more = f" and {len(keys) - _SHOWN} more" if len(keys) > _SHOWN else ""
+                raise UserError(f"rank {rank} has {named}{more}: start all ranks alike")
+
+
+def require_world(started: int, wanted: int) -> None:
+    if started != wanted:
+        machines = f"a server and {wanted - 1} machines" if wanted > 1 else "rank 0 alone"
+        advice = f"use `llcg train`, or torchrun with {wanted} processes in all (--nproc-per-node on one host)"
+        raise UserError(
+            f"cluster.num_machines: the job is {machines}, but {started} process(es) were started; {advice}"
+        )
+
+
+def place_parts(offers: Sequence[dict[str, Any]], num_parts: int) -> list[int]:
+    """The rank that trains each part. Offers are by rank, the server's first: the `parts` on its disk, and of those
+    `started` the ones that it has checkpoints of, which it goes on with where that works out for all."""
+    held = [{part for part in offer["parts"] if part < num_parts} for offer in offers[1:]]
+    started = [parts & set(offer["started"]) for parts, offer in zip(held, offers[1:], strict=True)]
+    try:
+        return match_parts(started, num_parts)
+    except UserError:
+        return match_parts(held, num_parts)
 
 
 def match_parts(held: Sequence[set[int]], num_parts: int) -> list[int]:
@@ -65,5 +78,30 @@ def match_parts(held: Sequence[set[int]], num_parts: int) -> list[int]:
     return [int(machine) + 1 for machine in machine_of_part]
 
 
-def _usable(other: dict[str, Any], store_id: str, num_parts: int) -> set[int]:
-    return {int(part) for part, found in other["parts"].items() if found == store_id and int(part) < num_parts}
+def checksum(described: Any) -> str:
+    """Of a folder's graph.json, which has the checksums of its arrays; the manifest repeats it."""
+    return hashlib.sha256(json.dumps(described, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def require_parts(shown: Sequence[dict[str, Any]], rank_of_part: Sequence[int], manifest: dict[str, Any]) -> None:
+    """Every machine has read its part (`checksum`, or the `error` it met): is it the one of the server's manifest?"""
+    for part, rank in enumerate(rank_of_part):
+        if shown[rank].get("error"):
+            raise UserError(f"rank {rank}: {shown[rank]['error']}")
+        expected, found = checksum(_described(manifest, part)), shown[rank]["checksum"]
+        if found != expected:
+            what = f"its part {part} has checksum {found}, rank 0's manifest says {expected}"
+            raise UserError(f"rank {rank}: {what}; copy the part from the store that rank 0 uses")
+
+
+def newest_common_round(server: Sequence[int], shown: Sequence[dict[str, Any]]) -> int:
+    """The newest round that the server and every machine (ranks 1..) have whole; 0 where there is none."""
+    common = set(server).intersection(*(machine["checkpoints"] for machine in shown[1:]))
+    return max(common, default=0)
+
+
+def _described(manifest: dict[str, Any], part: int) -> Any:
+    try:
+        return manifest["shards"][f"part{part}"]
+    except (KeyError, TypeError):
+        raise UserError(f"manifest.json: does not describe part {part}; build the store again") from None

@@ -2,14 +2,17 @@
 
 torchrun's store outlives a restart, and with it the addresses of processes that are gone. So the ranks first agree on a
 prefix that is new: each rank writes a fresh word, rank 0 answers it with the prefix, and an answer counts only for the
-word it repeats. On the way rank 0 learns who is missing.
+word it repeats. On the way rank 0 learns who is missing. Under the new prefix each says what it has, and rank 0 what
+follows from it: who is the server, and which backend joins them.
 """
 
+import json
 import time
 import uuid
-from typing import Protocol
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
 
-from llcg_dist.errors import PeerLostError
+from llcg_dist.errors import PeerLostError, UserError
 
 _NAP = 0.02
 
@@ -25,6 +28,47 @@ class Store(Protocol):
 def fresh_prefix(store: Store, rank: int, size: int, limit: float) -> str:
     """The same new prefix at every rank; raises PeerLostError with the missing ranks after `limit` seconds."""
     return _greet(store, size, limit) if rank == 0 else _be_greeted(store, rank, limit)
+
+
+def consult(
+    store: Store,
+    rank: int,
+    size: int,
+    says: dict[str, Any],
+    decide: Callable[[Sequence[dict[str, Any]]], dict[str, Any]],
+    limit: float,
+) -> dict[str, Any]:
+    """What rank 0 decides from what all ranks say, at every rank. A UserError, said or decided, is raised at all."""
+    store.set(f"says/{rank}", json.dumps(says))
+    if rank == 0:
+        everyone = [json.loads(_wait_for(store, f"says/{other}", other, limit)) for other in range(size)]
+        try:
+            for other, said in enumerate(everyone):
+                if said.get("error"):
+                    raise UserError(f"rank {other}: {said['error']}")
+            verdict = decide(everyone)
+        except UserError as error:
+            verdict = {"error": str(error)}
+        store.set("verdict", json.dumps(verdict))
+    verdict = json.loads(_wait_for(store, "verdict", 0, limit))
+    if "error" in verdict:
+        _stay_until_heard(store, rank, size, limit)
+        raise UserError(verdict["error"])
+    return verdict
+
+
+def pick_server(everyone: Sequence[dict[str, Any]]) -> int:
+    """The first rank whose disk holds the whole graph, and the run to go on with if there is one; else rank 0.
+
+    torchrun orders hosts as it likes, so the rank it calls 0 may be on any of them.
+    """
+    score = [2 * bool(said["graph"]) + bool(said["graph"] and said["run"]) for said in everyone]
+    return score.index(max(score))
+
+
+def exchanged(rank: int, server: int) -> int:
+    """Our number for torchrun's rank: the server is 0, and the rank that was 0 takes its number. Its own inverse."""
+    return {0: server, server: 0}.get(rank, rank)
 
 
 def _greet(store: Store, size: int, limit: float) -> str:
@@ -55,7 +99,26 @@ def _be_greeted(store: Store, rank: int, limit: float) -> str:
             store.set(f"llcg/here/{rank}", answer[1])
             return answer[1]
         if time.monotonic() > end:
-            raise PeerLostError(f"rank 0 (server) did not answer within cluster.join_timeout={limit:g} s")
+            raise PeerLostError(f"rank 0 did not answer within cluster.join_timeout={limit:g} s")
+        time.sleep(_NAP)
+
+
+def _wait_for(store: Store, key: str, rank: int, limit: float) -> str:
+    end = time.monotonic() + limit
+    while not (value := _read(store, key)):
+        if time.monotonic() > end:
+            raise PeerLostError(f"rank {rank} did not join within cluster.join_timeout={limit:g} s")
+        time.sleep(_NAP)
+    return value
+
+
+def _stay_until_heard(store: Store, rank: int, size: int, limit: float) -> None:
+    """Rank 0 may host the store: it leaves last, so that all have read the verdict. But not much later."""
+    store.set(f"heard/{rank}", "yes")
+    end = time.monotonic() + min(limit, 5)
+    while rank == 0 and time.monotonic() < end:
+        if all(_read(store, f"heard/{other}") for other in range(size)):
+            return
         time.sleep(_NAP)
 
 

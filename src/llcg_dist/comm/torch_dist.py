@@ -7,9 +7,12 @@ another's partial sums.
 
 import json
 import os
+import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import torch
@@ -18,38 +21,55 @@ from torch import Tensor
 from torch.distributed.distributed_c10d import _set_pg_timeout
 
 from llcg_dist.comm.channel import Order, Report, Sizes, Update
+from llcg_dist.comm.devices import choose_backend
 from llcg_dist.comm.features import FeatureTraffic, count_features
 from llcg_dist.comm.heartbeat import Heartbeat
 from llcg_dist.comm.ledger import Direction, Kind, Ledger, Message, Phase
-from llcg_dist.comm.rendezvous import fresh_prefix
-from llcg_dist.errors import PeerLostError, ProtocolError
+from llcg_dist.comm.network import listen_on, use_interface
+from llcg_dist.comm.rendezvous import consult, exchanged, fresh_prefix, pick_server
+from llcg_dist.errors import PeerLostError, ProtocolError, UserError
 
 _LONGEST_NAP = 2e-3
 _LARGEST_JSON = 1 << 20
+REFUSED = "llcg/refused"
+"""Key of the job's store: why no rank should start again."""
 
 
-def choose_backend(requested: str, device: str) -> str:
-    """torch.distributed's name for cluster.backend: NCCL where ranks have GPUs, with Gloo beside it for CPU tensors."""
-    if requested == "nccl" or (requested == "auto" and device == "cuda"):
-        return "cpu:gloo,cuda:nccl"
-    return "gloo"
+@dataclass(frozen=True)
+class Means:
+    """What a rank brings to its job. The first rank with the whole graph, and the run if there is one, serves."""
+
+    interface: str | None = None
+    """cluster.interface: Gloo's and NCCL's; by default the one that leads to MASTER_ADDR."""
+    graph: bool = True
+    run: bool = True
+    own_gpu: bool = False
 
 
 class Cluster:
     """The process group of one job, from joining it to leaving it in order. Nothing crosses it uncounted."""
 
-    def __init__(self, backend: str, join_timeout: float, ledger: Ledger) -> None:
-        self.rank, self.size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    def __init__(self, backend: str, join_timeout: float, ledger: Ledger, means: Means | None = None) -> None:
+        """`backend` is cluster.backend; which it becomes, and who is rank 0, follows from the means of all ranks."""
+        rank, self.size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
         limit = timedelta(seconds=join_timeout)
+        says = _say(means or Means())
         try:
-            store = _connect_store(limit, hosts=self.rank == 0)
-            self._prefix = fresh_prefix(store, self.rank, self.size, join_timeout)
-            own = dist.PrefixStore(self._prefix, store)
-            dist.init_process_group(backend, store=own, rank=self.rank, world_size=self.size, timeout=limit)
-        except (RuntimeError, ValueError) as error:
+            self._store = _connect_store(limit, hosts=rank == 0)
+            self._prefix = fresh_prefix(self._store, rank, self.size, join_timeout)
+            own = dist.PrefixStore(self._prefix, self._store)
+            verdict = consult(own, rank, self.size, says, partial(_decide, backend), join_timeout)
+            self.server = int(verdict["server"])
+            """The number that torchrun gave to the server; to us it is rank 0."""
+            self.rank = exchanged(rank, self.server)
+            dist.init_process_group(verdict["backend"], store=own, rank=self.rank, world_size=self.size, timeout=limit)
+        except UserError as error:
+            self.refuse(str(error))
+            raise
+        except (OSError, RuntimeError, ValueError) as error:
             raise PeerLostError(f"cannot join the other ranks: {_first_line(error)}") from error
         self._heartbeat: Heartbeat | None = None
-        self.wire_device = "cuda" if "nccl" in backend else "cpu"
+        self.wire_device = "cuda" if "nccl" in verdict["backend"] else "cpu"
         self.ledger = ledger
 
     def gather(self, tensor: Tensor, kind: Kind, phase: Phase = Phase.ROUND) -> list[Tensor]:
@@ -97,6 +117,10 @@ class Cluster:
         store = dist.PrefixStore(self._prefix, _connect_store(timedelta(seconds=limit), hosts=False))
         self._heartbeat = Heartbeat(store, self.rank, names, limit, on_silence)
         self._heartbeat.start()
+
+    def refuse(self, reason: str) -> None:
+        """Tells the launchers that this job cannot work, so that none of them starts it again."""
+        self._store.set(REFUSED, reason)
 
     def close(self) -> None:
         """Leaves together with the others; a rank that just exits sometimes aborts those still reading."""
@@ -224,11 +248,39 @@ class PeerRows:
         return found
 
 
+def _say(means: Means) -> dict[str, Any]:
+    try:
+        use_interface(means.interface, os.environ["MASTER_ADDR"])
+    except UserError as error:
+        return {"error": str(error)}
+    return {"graph": means.graph, "run": means.run, "own_gpu": means.own_gpu}
+
+
+def _decide(requested: str, everyone: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    backend = choose_backend(requested, [bool(said["own_gpu"]) for said in everyone])
+    return {"server": pick_server(everyone), "backend": backend}
+
+
 def _connect_store(limit: timedelta, hosts: bool) -> dist.TCPStore:
     """The store at MASTER_ADDR:MASTER_PORT. torchrun's agent hosts it where it says so, else rank 0 does."""
     address, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
-    by_agent = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
-    return dist.TCPStore(address, port, is_master=hosts and not by_agent, timeout=limit, wait_for_workers=False)
+    if hosts and os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True":
+        return host_store(listen_on(address, port), limit)
+    return reach_store(address, port, limit)
+
+
+def host_store(listener: socket.socket, limit: timedelta) -> dist.TCPStore:
+    """A store behind this socket and no other: left to itself, torch listens on every interface of the host."""
+    address, port = listener.getsockname()[:2]
+    # The store owns the socket from here on, and closes it.
+    return dist.TCPStore(
+        address, port, is_master=True, timeout=limit, wait_for_workers=False, master_listen_fd=listener.detach()
+    )
+
+
+def reach_store(host: str, port: int, limit: timedelta) -> dist.TCPStore:
+    """A store that another process hosts."""
+    return dist.TCPStore(host, port, is_master=False, timeout=limit, wait_for_workers=False)
 
 
 def _checked(size: int) -> int:

@@ -51,6 +51,15 @@ def ensure_extras(config: Config, store: Path, reads: Reads, say: Callable[[str]
         _write_halos(config, store, read_shard(store / "global"))
 
 
+def read_extras(config: Config, reads: Reads, store: Path, part: int, store_id: str) -> WholeTopology | Halo | None:
+    """What the machine of `part` reads besides its part."""
+    if reads is Reads.WHOLE_TOPOLOGY:
+        return read_topology(store, store_id, config.verify)
+    if reads is Reads.PART_AND_HALO:
+        return read_halo(config, store, part, store_id)
+    return None
+
+
 def read_topology(store: Path, store_id: str, verify: str) -> WholeTopology:
     folder = store / "topology"
     if not folder.exists():

@@ -50,7 +50,9 @@ def ensure_store(
         with _lock(path.parent):
             if not (path / "manifest.json").exists():
                 if path.exists():
-                    raise UserError(f"{path}: a folder without manifest.json; remove it, or copy the whole store")
+                    raise UserError(
+                        f"{path}: has no manifest.json; copy it and global/ to the server's host, or remove the folder"
+                    )
                 build_store(config, path, say)
     manifest = read_manifest(path)
     if manifest["dataset"] != _dataset_identity(config.dataset):

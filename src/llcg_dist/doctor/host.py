@@ -1,14 +1,13 @@
 """What this host has: memory, cores, GPUs, network interfaces, versions. Read from the system; no rule is here."""
 
-import fcntl
 import importlib.metadata
 import os
 import platform
-import socket
-import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+
+from llcg_dist.comm.network import interfaces, listen_on
 
 TESTED = {
     "python": "3.11",
@@ -22,13 +21,12 @@ TESTED = {
 }
 """The versions that the tests run with: those of constraints.txt, which does not travel with the package."""
 
-_GET_ADDRESS = 0x8915  # SIOCGIFADDR of Linux
 _UNLIMITED = 1 << 60
 
 
 @dataclass(frozen=True)
 class Host:
-    """Memory in bytes; `versions` holds None where a package is missing, `interfaces` the IPv4 address of each name.
+    """Memory in bytes; `versions` holds None where a package is missing, `interfaces` an address of each name.
 
     `cannot_listen` says why no port can be opened on `address`; None where one can.
     """
@@ -44,9 +42,11 @@ class Host:
     cannot_listen: str | None
 
 
-def this_host() -> Host:
+def this_host(interface: str | None = None) -> Host:
+    """`interface`: cluster.interface."""
     total, free = memory()
-    here, wanted = interfaces(), os.environ.get("GLOO_SOCKET_IFNAME") or None
+    here = {name: addresses[0] for name, addresses in interfaces().items() if addresses}
+    wanted = interface or os.environ.get("GLOO_SOCKET_IFNAME") or None
     address = here.get(wanted or "", "127.0.0.1")
     versions = {name: version(name) for name in TESTED}
     cores = len(os.sched_getaffinity(0))
@@ -102,25 +102,10 @@ def _cached(path: Path, key: str) -> int:
         return 0
 
 
-def interfaces() -> dict[str, str]:
-    """The IPv4 address of every network interface that has one."""
-    found = {}
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
-        for _, name in socket.if_nameindex():
-            try:
-                answer = fcntl.ioctl(any_socket.fileno(), _GET_ADDRESS, struct.pack("256s", name.encode()[:15]))
-            except OSError:  # it has no address
-                continue
-            found[name] = socket.inet_ntoa(answer[20:24])
-    return found
-
-
 def why_not_listen(address: str) -> str | None:
     """Opens a port, any port, and closes it again."""
     try:
-        with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as listener:
-            listener.bind((address, 0))
-            listener.listen(1)
+        listen_on(address, 0).close()
     except OSError as error:
         return error.strerror or str(error)
     return None

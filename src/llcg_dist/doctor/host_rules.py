@@ -1,5 +1,6 @@
 """Whether a host can run its share of a job: versions, network, devices, cores."""
 
+from llcg_dist.comm.devices import threads_per_rank
 from llcg_dist.doctor.findings import ERROR, OK, WARN, Finding
 from llcg_dist.doctor.host import TESTED, Host
 from llcg_dist.schema import ClusterConfig
@@ -10,7 +11,7 @@ def check_host(host: Host, cluster: ClusterConfig, ranks: int) -> list[Finding]:
     return [
         *check_network(host, ranks),
         *check_devices(host.gpus, cluster, ranks),
-        *check_cores(host.cores, cluster.threads, ranks),
+        *check_cores(host.cores, threads_per_rank(cluster.threads, ranks), ranks),
         *check_versions(host.versions),
     ]
 
@@ -48,7 +49,7 @@ def check_network(host: Host, ranks: int) -> list[Finding]:
         return [Finding(OK, "host", "one process: no network needed")]
     known = ", ".join(f"{name} {address}" for name, address in host.interfaces.items()) or "none"
     if host.wanted_interface and host.wanted_interface not in host.interfaces:
-        what = f"GLOO_SOCKET_IFNAME={host.wanted_interface}: no such interface with an IPv4 address"
+        what = f"cluster.interface={host.wanted_interface}: no such interface with an address"
         return [Finding(ERROR, "host", what, f"name one of: {known}")]
     if host.cannot_listen:
         what = f"no port can be opened on {host.address} ({host.cannot_listen})"
@@ -63,7 +64,7 @@ def check_devices(gpus: int, cluster: ClusterConfig, ranks: int) -> list[Finding
         return [Finding(ERROR, "host", "cluster.device=cuda: torch sees no GPU here", "use cluster.device=cpu")]
     if cluster.backend == "nccl" and ranks > 1 and gpus < ranks:
         what = f"cluster.backend=nccl: {ranks} ranks but {gpus} GPU(s) here, and NCCL needs one for each"
-        return [Finding(ERROR, "host", what, "use cluster.backend=gloo, or fewer ranks on this host")]
+        return [Finding(ERROR, "host", what, "use cluster.backend=auto, or fewer ranks on this host")]
     if cluster.backend == "nccl" and cluster.device == "cpu" and ranks > 1:
         what = "cluster.backend=nccl with cluster.device=cpu: NCCL moves GPU memory only"
         return [Finding(ERROR, "host", what, "use cluster.backend=gloo or cluster.device=cuda")]
@@ -71,8 +72,7 @@ def check_devices(gpus: int, cluster: ClusterConfig, ranks: int) -> list[Finding
         unused = f" ({gpus} GPU(s) unused: cluster.device=cuda)" if gpus else ""
         return [Finding(OK, "host", f"models on the CPU, messages through gloo{unused}")]
     if gpus < ranks:
-        what = f"{ranks} ranks share {gpus} GPU(s)"
-        return [Finding(WARN, "host", what, "set cluster.backend=gloo (NCCL needs a GPU for each rank)")]
+        return [Finding(OK, "host", f"{ranks} ranks share {gpus} GPU(s), messages through gloo")]
     return [Finding(OK, "host", f"{gpus} GPU(s) for {ranks} ranks: a GPU each")]
 
 

@@ -1,6 +1,7 @@
 """Who trains which part, and ranks that do not belong together."""
 
 import json
+import re
 from itertools import permutations
 from typing import Any
 
@@ -9,10 +10,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from llcg_dist import __version__
-from llcg_dist.comm.handshake import agree, match_parts, newest_common_round, offer
+from llcg_dist.comm.handshake import (
+    checksum,
+    identity,
+    match_parts,
+    newest_common_round,
+    place_parts,
+    require_parts,
+    require_same,
+    require_world,
+)
 from llcg_dist.dataset_config import DatasetConfig
 from llcg_dist.errors import UserError
-from llcg_dist.schema import Config, PartitionConfig
+from llcg_dist.schema import ClusterConfig, Config, PartitionConfig
 
 
 @st.composite
@@ -74,51 +84,118 @@ def config(**changes: Any) -> Config:
     return made
 
 
-def offers(*parts_by_rank: dict[int, str]) -> list[dict[str, Any]]:
-    return [offer(config(), {}, {}), *(offer(config(), parts, {}) for parts in parts_by_rank)]
+def identities(count: int) -> list[dict[str, Any]]:
+    return [json.loads(json.dumps(identity(config()))) for _ in range(count)]  # as it crosses
 
 
-def test_an_offer_tells_who_one_is() -> None:
-    made = offer(config(), {0: "a", 3: "a"}, {3: [1, 2]})
-    assert made["llcg_dist"] == __version__
-    assert made["parts"] == {"0": "a", "3": "a"}
-    assert made["checkpoints"] == {"3": [1, 2]}
-    assert json.loads(json.dumps(made)) == made  # as it crosses
-    assert made["settings"] != offer(config(seed=1), {}, {})["settings"]
+def test_ranks_that_are_alike() -> None:
+    assert identity(config())["versions"]["llcg_dist"] == __version__
+    require_same(identities(3))
 
 
-def test_hosts_may_keep_their_files_elsewhere() -> None:
-    elsewhere = config(run_dir="there", partition=PartitionConfig(root="there"))
-    assert offer(elsewhere, {}, {})["settings"] == offer(config(), {}, {})["settings"]
+@pytest.mark.parametrize("key", ["llcg_dist", "torch", "python"])
+def test_another_version_names_the_rank_and_both_values(key: str) -> None:
+    made = identities(3)
+    ours = made[0]["versions"][key]
+    made[2]["versions"][key] = "0.0"
+    with pytest.raises(UserError, match=rf"^rank 2 has {key} 0\.0 \(rank 0: {re.escape(ours)}\): start all"):
+        require_same(made)
 
 
-def test_ranks_that_agree() -> None:
-    assert agree(offers({0: "a"}, {1: "a"}), "a", 2) == [1, 2]
-    assert agree(offers({1: "a"}, {0: "a"}), "a", 2) == [2, 1]
-
-
-def test_parts_of_another_store_do_not_count() -> None:
-    """Part 0 at rank 1 comes from other data; rank 2 holds both of the right store's, of which it can take one."""
-    with pytest.raises(UserError, match="no rank is left for part"):
-        agree(offers({0: "b"}, {0: "a", 1: "a"}), "a", 2)
-    assert agree(offers({0: "b", 1: "a"}, {0: "a", 1: "a"}), "a", 2) == [2, 1]
-    assert agree(offers({7: "a", 0: "a"}), "a", 1) == [1]
-
-
-@pytest.mark.parametrize("key", ["llcg_dist", "torch", "python", "settings"])
-def test_a_difference_names_the_rank_and_both_values(key: str) -> None:
-    made = offers({0: "a"}, {1: "a"})
-    made[2][key] = "other-value"
+def test_other_settings_name_the_keys_and_both_values() -> None:
+    made = identities(3)
+    made[1]["settings"] |= {"algorithm.K": 5.0, "seed": 1}
     with pytest.raises(UserError) as refused:
-        agree(made, "a", 2)
+        require_same(made)
+    assert str(refused.value) == "rank 1 has algorithm.K 5.0 (rank 0: 8.0), seed 1 (rank 0: 0): start all ranks alike"
+
+
+def test_many_differences_stay_one_line() -> None:
+    made = identities(2)
+    made[1]["settings"] = dict.fromkeys(made[1]["settings"], "other")
+    with pytest.raises(UserError, match=r"and \d+ more: start") as refused:
+        require_same(made)
+    assert "\n" not in str(refused.value)
+    assert len(str(refused.value)) < 300
+
+
+def test_a_setting_that_only_one_side_knows_is_a_difference() -> None:
+    made = identities(2)
+    del made[1]["settings"]["seed"]
+    with pytest.raises(UserError, match=r"rank 1 has seed None \(rank 0: 0\)"):
+        require_same(made)
+
+
+def test_hosts_may_keep_their_files_elsewhere_and_have_other_interfaces() -> None:
+    elsewhere = config(
+        run_dir="there", partition=PartitionConfig(root="there"), cluster=ClusterConfig(interface="eth7")
+    )
+    require_same([identity(elsewhere), identity(config())])
+
+
+def test_the_number_of_processes() -> None:
+    require_world(3, 3)
+    with pytest.raises(UserError, match=r"cluster\.num_machines.* a server and 4 machines, but 3 process"):
+        require_world(3, 5)
+
+
+def offers(*of_machines: tuple[set[int], set[int]]) -> list[dict[str, Any]]:
+    machines = ({"parts": sorted(parts), "started": sorted(started)} for parts, started in of_machines)
+    return [{}, *machines]
+
+
+def test_a_part_stays_where_its_checkpoints_are() -> None:
+    """Both disks have both parts; torchrun has turned the hosts round since the checkpoints were written."""
+    both = {0, 1}
+    assert place_parts(offers((both, {1}), (both, {0})), 2) == [2, 1]
+    assert place_parts(offers((both, set()), (both, set())), 2) == [1, 2]
+    assert place_parts(offers((both, {1}), (both, {1})), 2) == [1, 2]  # of no use to part 0
+    assert place_parts(offers((both, both), (both, both)), 2) == [1, 2]
+
+
+def test_checkpoints_of_a_part_that_the_disk_does_not_hold_count_for_nothing() -> None:
+    assert place_parts(offers(({0}, {1}), ({1}, {0})), 2) == [1, 2]
+
+
+def test_parts_of_a_store_with_more_parts_do_not_count() -> None:
+    assert place_parts(offers(({7, 0}, set())), 1) == [1]
+    with pytest.raises(UserError, match="no rank is left for part 0"):
+        place_parts(offers(({7}, set())), 1)
+
+
+MANIFEST = {"shards": {"part0": {"store_id": "a"}, "part1": {"store_id": "b"}}}
+
+
+def shown(part: int, *rounds: int) -> dict[str, Any]:
+    return {"checksum": checksum(MANIFEST["shards"][f"part{part}"]), "checkpoints": list(rounds)}
+
+
+def test_every_machine_shows_the_part_that_the_server_means() -> None:
+    require_parts([{}, shown(1), shown(0)], [2, 1], MANIFEST)
+
+
+def test_a_part_of_another_store_is_named_with_both_checksums() -> None:
+    with pytest.raises(UserError) as refused:
+        require_parts([{}, shown(0), shown(0)], [1, 2], MANIFEST)
     message = str(refused.value)
-    assert f"rank 2 has {key} other-value" in message
-    assert f"rank 0 has {made[0][key]}" in message
-    assert "\n" not in message
+    assert message.startswith("rank 2: its part 1 has checksum")
+    assert shown(0)["checksum"] in message
+    assert shown(1)["checksum"] in message
+
+
+def test_a_part_that_cannot_be_read_is_named() -> None:
+    with pytest.raises(UserError, match=r"^rank 1: part0/labels\.npy: no such file$"):
+        require_parts([{}, {"error": "part0/labels.npy: no such file"}, shown(1)], [1, 2], MANIFEST)
+
+
+@pytest.mark.parametrize("manifest", [{}, {"shards": None}, {"shards": {}}])
+def test_a_manifest_without_the_part_is_refused(manifest: dict[str, Any]) -> None:
+    with pytest.raises(UserError, match="does not describe part 0"):
+        require_parts([{}, shown(0)], [1], manifest)
 
 
 @pytest.mark.parametrize(
-    ("server", "of_parts", "expected"),
+    ("server", "of_machines", "expected"),
     [
         ([1, 2, 3], [[1, 2, 3], [1, 2, 3]], 3),
         ([1, 2, 3], [[1, 2], [2, 3]], 2),
@@ -128,16 +205,6 @@ def test_a_difference_names_the_rank_and_both_values(key: str) -> None:
     ],
 )
 def test_a_run_goes_on_from_the_newest_round_that_everyone_has(
-    server: list[int], of_parts: list[list[int]], expected: int
+    server: list[int], of_machines: list[list[int]], expected: int
 ) -> None:
-    """Part 0 is at rank 2 and part 1 at rank 1; what rank 1 has of part 0 does not count."""
-    made = [
-        offer(config(), {}, {}),
-        offer(config(), {0: "a", 1: "a"}, {0: [1, 2, 3, 4], 1: of_parts[1]}),
-        offer(config(), {0: "a"}, {0: of_parts[0]}),
-    ]
-    assert newest_common_round(server, made, [2, 1]) == expected
-
-
-def test_a_rank_without_checkpoints_of_its_part_means_a_new_start() -> None:
-    assert newest_common_round([1], offers({0: "a"}), [1]) == 0
+    assert newest_common_round(server, [{}, *(shown(0, *rounds) for rounds in of_machines)]) == expected

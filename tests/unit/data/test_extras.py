@@ -13,7 +13,7 @@ from torch import Tensor
 from llcg_dist.comm.features import FeatureTraffic
 from llcg_dist.comm.loopback import LoopbackRows
 from llcg_dist.data.correction import correction_nodes
-from llcg_dist.data.extras import Reads, halo_bytes, halo_nodes, read_halo, read_topology
+from llcg_dist.data.extras import Reads, halo_bytes, halo_nodes, read_extras, read_halo, read_topology
 from llcg_dist.data.feature_cache import CachedRows
 from llcg_dist.data.graph import TRAIN, UNUSED, Graph, cut_edge_counts, cut_edge_ends, neighbours
 from llcg_dist.data.part_view import part_view
@@ -72,7 +72,8 @@ def view(config: Config, store: Path, reads: Reads, part: int = 1) -> tuple[View
     shards = [read_shard(store / f"part{p}") for p in range(3)]
     traffic = FeatureTraffic()
     rows = LoopbackRows([torch.from_numpy(shard.graph.features) for shard in shards], traffic)
-    return part_view(config, reads, store, part, shards[part], lambda own: rows), traffic
+    extras = read_extras(config, reads, store, part, shards[part].store_id)
+    return part_view(config, part, shards[part], extras, lambda own: rows), traffic
 
 
 def global_numbers(config: Config, store: Path, reads: Reads, part: int = 1) -> np.ndarray:

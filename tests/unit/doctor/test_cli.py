@@ -83,7 +83,7 @@ def test_train_warns_in_a_line_and_goes_on_or_refuses_what_cannot_fit(
 
     def on_a_host_with(total: float, free: float) -> None:
         changed = dataclasses.replace(sound, memory_total=int(total), memory_free=int(free))
-        monkeypatch.setattr(host_facts, "this_host", lambda: changed)
+        monkeypatch.setattr(host_facts, "this_host", lambda interface: changed)
 
     on_a_host_with(64e9, 60e9)
     assert run(["train", *TINY, "run_dir=run"]) == 0

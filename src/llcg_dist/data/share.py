@@ -1,0 +1,38 @@
+"""A host's share of a partition store: the folders that its ranks open, and no others."""
+
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+from llcg_dist.data.store import make_folder, staged_folder
+from llcg_dist.errors import UserError
+
+SERVER = "server"
+
+
+def write_share(store: Path, num_parts: int, holders: Sequence[str], root: Path) -> Path:
+    """Copies what these `holders` (part numbers, or server) need to a partition root of another host; returns where.
+
+    A machine needs its part; the server the whole graph and the manifest. What they share (topology/) goes to all.
+    """
+    chosen = [path for path in sorted(store.iterdir()) if any(_needs(holder, path.name) for holder in holders)]
+    for holder in holders:
+        if holder != SERVER and not (holder.isdecimal() and int(holder) < num_parts):
+            raise UserError(f"--share: {holder!r} is neither a part of 0..{num_parts - 1} nor {SERVER}")
+    target = root / store.name
+    if target.exists():
+        raise UserError(f"--to: {target} is there already; remove it first")
+    make_folder(root, "--to")
+    with staged_folder(target) as stage:
+        for path in chosen:
+            if path.is_dir():
+                shutil.copytree(path, stage / path.name)
+            else:
+                shutil.copyfile(path, stage / path.name)
+    return target
+
+
+def _needs(holder: str, name: str) -> bool:
+    if name.startswith("part"):
+        return name == f"part{holder}"
+    return holder == SERVER or name == "topology"

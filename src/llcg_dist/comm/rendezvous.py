@@ -11,7 +11,7 @@ from typing import Protocol
 
 from llcg_dist.errors import PeerLostError
 
-_NAP = 0.02
+POLL_INTERVAL = 0.02
 
 
 class Store(Protocol):
@@ -41,7 +41,7 @@ def _greet(store: Store, size: int, limit: float) -> str:
         if missing and time.monotonic() > end:
             names = ", ".join(f"rank {rank}" for rank in sorted(missing))
             raise PeerLostError(f"{names} did not join within cluster.join_timeout={limit:g} s")
-        time.sleep(_NAP)
+        time.sleep(POLL_INTERVAL)
     return prefix
 
 
@@ -56,7 +56,7 @@ def _be_greeted(store: Store, rank: int, limit: float) -> str:
             return answer[1]
         if time.monotonic() > end:
             raise PeerLostError(f"rank 0 (server) did not answer within cluster.join_timeout={limit:g} s")
-        time.sleep(_NAP)
+        time.sleep(POLL_INTERVAL)
 
 
 def _read(store: Store, key: str) -> str:

@@ -74,7 +74,7 @@ def _connection(handle: socket.socket) -> Iterator[Connection]:
     _, received = _TWO.unpack_from(info, _ACKED_RECEIVED)
     sent, again = _TWO.unpack_from(info, _SENT_RETRANSMITTED)
     ports = [handle.getsockname()[1]]
-    with contextlib.suppress(OSError):  # the other end is gone
+    with contextlib.suppress(OSError):  # not connected any more
         ports.append(handle.getpeername()[1])
     yield Connection(tuple(ports), sent - again, received, again)
 

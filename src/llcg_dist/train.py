@@ -16,7 +16,7 @@ from torch import Tensor
 from llcg_dist.algorithms import Algorithm, build_algorithm
 from llcg_dist.checkpoint import SERVER, CheckpointFiles, Saver, part_owner
 from llcg_dist.cli.console import Progress, say
-from llcg_dist.comm.audit import Audit, recorded_verdict, require_passed
+from llcg_dist.comm.audit import Audit
 from llcg_dist.comm.channel import ServerChannel
 from llcg_dist.comm.features import FeatureTraffic
 from llcg_dist.comm.handshake import agree, newest_common_round, offer
@@ -136,7 +136,7 @@ def _serve(
         cluster.broadcast_json({"finished": True})
         _say_finished(run_dir)
         if audit:
-            require_passed(recorded_verdict(run_dir))
+            audit.recall(run_dir)
         return
     store, manifest = ensure_store(config, reads=algorithm.reads)
     cluster.broadcast_json({"run_dir": str(run_dir)})  # from here on the parts are there to be offered

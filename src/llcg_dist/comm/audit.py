@@ -102,6 +102,7 @@ class Audit:
         self._before = tcp_connections()
         self._started = self._joined = time.monotonic()
         self._verdict: dict[str, Any] | None = None
+        self._finished_run: Path | None = None
 
     def joined(self) -> None:
         """The rank has found the others; from now on it talks to the store at a heartbeat's pace."""
@@ -142,7 +143,14 @@ class Audit:
         """Only the server knows better."""
         return self._verdict is None or self._verdict["passed"]
 
+    def recall(self, run_dir: Path) -> None:
+        """There is nothing to do, because the run is finished: what was found then still holds."""
+        self._finished_run = run_dir
+
     def require_passed(self) -> None:
+        """To be called when the ranks have left in order."""
+        if self._finished_run:
+            require_passed(recorded_verdict(self._finished_run))
         if self._verdict:
             require_passed(self._verdict)
 

@@ -5,6 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from llcg_dist import train
+from llcg_dist.cli import main
+from llcg_dist.comm.audit import Reading
+from llcg_dist.comm.audit import verdict as verdict_on
+from llcg_dist.config import load_config
 from tests.distributed.audited import LEAKED
 from tests.distributed.jobs import Outcome, rows, summary, torchrun
 
@@ -103,3 +108,19 @@ def test_nothing_hides_behind_the_heartbeats(audited: tuple[Path, Outcome, list[
     assert 0 <= found["difference"] <= found["tolerance"]
     assert found["store_bytes"] > LEAKED
     assert f"the job's store moved {found['store_bytes']:,} bytes" in outcome.err
+
+
+def test_a_finished_run_is_not_passed_off_as_audited(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    settings = ["experiment=tiny", f"partition.root={tmp_path}/parts", f"run_dir={tmp_path}/run"]
+    train.run(load_config([*settings, "cluster.backend=loopback"]), train.Rank())
+    assert main.run(["train", *settings]) == 0
+    assert main.run(["train", *settings, "cluster.audit=true"]) == 2
+    assert "a finished run that was not audited" in capsys.readouterr().err
+    reading = Reading(900, 900, 100, sent_again=0, connections=2, store_bytes=0, store_allowance=0)
+    for counted, code in ((1800, 0), (200, 1)):
+        content = json.dumps({"audit": verdict_on([reading, reading], counted, messages=2)})
+        (tmp_path / "run" / "wire.json").write_text(content)
+        assert main.run(["train", *settings, "cluster.audit=true"]) == code
+    error = capsys.readouterr().err
+    assert error.startswith("llcg: error: wire audit failed: the sockets sent 1,800")
+    assert error.count("\n") == 1

@@ -60,6 +60,7 @@ def test_fetched_features_and_gradients_are_accounted_for(
     assert found["socket_bytes_sent"] == found["socket_bytes_received"]
     assert 0 < found["difference"] <= found["tolerance"] < 0.05 * found["ledger_bytes"]
     assert 0 < found["store_bytes"] <= found["store_allowance"]
+    assert 0 < found["joining_bytes"] <= found["joining_allowance"]
     assert len(found["ranks"]) == 3
 
 
@@ -116,7 +117,7 @@ def test_a_finished_run_is_not_passed_off_as_audited(tmp_path: Path, capsys: pyt
     assert main.run(["train", *settings]) == 0
     assert main.run(["train", *settings, "cluster.audit=true"]) == 2
     assert "a finished run that was not audited" in capsys.readouterr().err
-    reading = Reading(900, 900, 100, sent_again=0, connections=2, store_bytes=0, store_allowance=0)
+    reading = Reading(900, 900, 100, 0, 2, 0, 0, 0, 0)
     for counted, code in ((1800, 0), (200, 1)):
         content = json.dumps({"audit": verdict_on([reading, reading], counted, messages=2)})
         (tmp_path / "run" / "wire.json").write_text(content)

@@ -6,21 +6,18 @@ whoever opened them, must have carried what the ledger says and Gloo's headers, 
 it. A connection that was opened and closed on the way is not seen: the network interfaces' counters tell of that.
 """
 
-import contextlib
 import json
 import os
-import socket
-import stat
-import struct
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
 from math import ceil, log2
 from pathlib import Path
 from typing import Any
 
 from llcg_dist.comm.heartbeat import beat_interval
 from llcg_dist.comm.rendezvous import POLL_INTERVAL
+from llcg_dist.comm.sockets import Connection, since, tcp_connections
 from llcg_dist.comm.torch_dist import Cluster
 from llcg_dist.errors import TrainingError, UserError
 
@@ -30,53 +27,10 @@ GREETING = 8
 """Bytes with which Gloo opens a connection."""
 REQUEST = 128
 """Bytes that a question to the store and its answer may take; a heartbeat's took 59."""
-MEETING = 2048
-"""Store bytes that a rank may take to find the address of another, in all groups they share; it took some 1000."""
-SETTLING = 32
-"""Questions to the store, at short intervals, before the sockets are read."""
-
-_LISTENING = 10  # TCP_LISTEN
-_ACKED_RECEIVED, _SENT_RETRANSMITTED = 120, 200  # offsets in linux/tcp.h's struct tcp_info, each of two u64
-_TWO = struct.Struct("=QQ")
-
-
-@dataclass(frozen=True)
-class Connection:
-    """Payload of one TCP connection so far, as its own end counted it."""
-
-    ports: tuple[int, ...]
-    sent: int
-    """Without what was sent again."""
-    received: int
-    sent_again: int = 0
-
-
-def tcp_connections() -> dict[int, Connection]:
-    """Of this process, by the socket's inode."""
-    found: dict[int, Connection] = {}
-    for name in os.listdir("/proc/self/fd"):
-        with contextlib.suppress(OSError):  # closed meanwhile
-            status = os.stat(f"/proc/self/fd/{name}")
-            if stat.S_ISSOCK(status.st_mode):
-                with socket.socket(fileno=os.dup(int(name))) as handle:
-                    found.update((status.st_ino, connection) for connection in _connection(handle))
-    return found
-
-
-def _connection(handle: socket.socket) -> Iterator[Connection]:
-    if handle.family not in (socket.AF_INET, socket.AF_INET6) or handle.type != socket.SOCK_STREAM:
-        return
-    info = handle.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 256)
-    if info[0] == _LISTENING:
-        return
-    if len(info) < _SENT_RETRANSMITTED + _TWO.size:
-        raise UserError("cluster.audit=true: this kernel does not count a connection's bytes; it takes Linux 4.19")
-    _, received = _TWO.unpack_from(info, _ACKED_RECEIVED)
-    sent, again = _TWO.unpack_from(info, _SENT_RETRANSMITTED)
-    ports = [handle.getsockname()[1]]
-    with contextlib.suppress(OSError):  # not connected any more
-        ports.append(handle.getpeername()[1])
-    yield Connection(tuple(ports), sent - again, received, again)
+MEETING = 1024
+"""Store bytes that a rank may take to find the address of another, in one group; it took 400 to 600."""
+FEW = 32
+"""Questions to the store that a rank may ask besides: to enter it, and before the sockets are read."""
 
 
 @dataclass(frozen=True)
@@ -89,8 +43,11 @@ class Reading:
     """What its collectives brought it."""
     sent_again: int
     connections: int
+    joining_bytes: int
+    """To and from the store, until the ranks had found each other: before any of them opens a graph."""
+    joining_allowance: int
     store_bytes: int
-    """Sent and received."""
+    """The same afterwards."""
     store_allowance: int
 
 
@@ -99,14 +56,14 @@ class Audit:
 
     def __init__(self, timeout: float) -> None:
         self._beat_interval = beat_interval(timeout)
-        self._before = tcp_connections()
-        self._started = self._joined = time.monotonic()
+        self._before, self._started = tcp_connections(), time.monotonic()
+        self.joined()
         self._verdict: dict[str, Any] | None = None
         self._finished_run: Path | None = None
 
     def joined(self) -> None:
         """The rank has found the others; from now on it talks to the store at a heartbeat's pace."""
-        self._joined = time.monotonic()
+        self._at_join, self._joined = tcp_connections(), time.monotonic()
 
     def take_part(self, cluster: Cluster) -> dict[str, Any] | None:
         """All ranks together, after their last exchange. The server gets the verdict, as wire.json will hold it."""
@@ -119,23 +76,22 @@ class Audit:
         return self._verdict
 
     def _read(self, cluster: Cluster) -> Reading:
-        now, store_port = time.monotonic(), int(os.environ["MASTER_PORT"])
-        of_store: list[Connection] = []
-        others: list[Connection] = []
-        for inode, connection in tcp_connections().items():
-            (of_store if store_port in connection.ports else others).append(_since(self._before.get(inode), connection))
+        now, connections = time.monotonic(), tcp_connections()
+        carried = [c for c in since(self._before, connections) if not _is_stores(c)]
         peers = cluster.size - 1
         watched, polled = (peers, 5 * peers) if cluster.rank == 0 else (1, 1)
         polls = polled * (1 + (self._joined - self._started) / POLL_INTERVAL)
         beats = (2 + 2 * watched) * (2 + (now - self._joined) / self._beat_interval)
         return Reading(
-            sent=sum(c.sent for c in others),
-            received=sum(c.received for c in others),
+            sent=sum(c.sent for c in carried),
+            received=sum(c.received for c in carried),
             counted_received=cluster.received_bytes,
-            sent_again=sum(c.sent_again for c in others),
-            connections=len(others),
-            store_bytes=sum(c.sent + c.received for c in of_store),
-            store_allowance=int(REQUEST * (polls + beats + SETTLING) + MEETING * cluster.size),
+            sent_again=sum(c.sent_again for c in carried),
+            connections=len(carried),
+            joining_bytes=_store_bytes(self._before, self._at_join),
+            joining_allowance=int(REQUEST * (polls + FEW) + MEETING * cluster.size),
+            store_bytes=_store_bytes(self._at_join, connections),
+            store_allowance=int(REQUEST * (beats + FEW) + MEETING * cluster.size),
         )
 
     @property
@@ -158,36 +114,47 @@ class Audit:
         return explain(self._verdict) if self._verdict else ""
 
 
-def _since(before: Connection | None, now: Connection) -> Connection:
-    """A connection that the process inherited has carried bytes that are not the job's."""
-    if before is None:
-        return now
-    return Connection(
-        now.ports, now.sent - before.sent, now.received - before.received, now.sent_again - before.sent_again
-    )
+def _store_bytes(before: Mapping[int, Connection], now: Mapping[int, Connection]) -> int:
+    """As those who ask count them: where this process hosts the store, its ends would count them again."""
+    return sum(c.sent + c.received for c in since(before, now) if _store_port() in c.ports[1:])
+
+
+def _is_stores(connection: Connection) -> bool:
+    """To the job's store, or from it."""
+    return _store_port() in connection.ports
+
+
+def _store_port() -> int:
+    return int(os.environ["MASTER_PORT"])
 
 
 def verdict(readings: Sequence[Reading], ledger_bytes: int, messages: int) -> dict[str, Any]:
     """The `audit` of wire.json. What is sent once is received once: two sums to compare with the ledger."""
-    sent, received = sum(r.sent for r in readings), sum(r.received for r in readings)
-    connections = sum(r.connections for r in readings)
-    tolerance = HEADERS * messages + GREETING * connections
-    store_bytes, store_allowance = sum(r.store_bytes for r in readings), sum(r.store_allowance for r in readings)
-    explained = all(0 <= total - ledger_bytes <= tolerance for total in (sent, received))
-    return {
-        "passed": explained and store_bytes <= store_allowance,
+    total = {f.name: sum(getattr(reading, f.name) for reading in readings) for f in fields(Reading)}
+    tolerance = HEADERS * messages + GREETING * total["connections"]
+    found = {
         "ledger_bytes": ledger_bytes,
         "messages": messages,
-        "socket_bytes_sent": sent,
-        "socket_bytes_received": received,
-        "socket_bytes_sent_again": sum(r.sent_again for r in readings),
-        "difference": sent - ledger_bytes,
+        "socket_bytes_sent": total["sent"],
+        "socket_bytes_received": total["received"],
+        "socket_bytes_sent_again": total["sent_again"],
+        "difference": total["sent"] - ledger_bytes,
         "tolerance": tolerance,
-        "store_bytes": store_bytes,
-        "store_allowance": store_allowance,
-        "connections": connections,
-        "ranks": [asdict(r) for r in readings],
+        "joining_bytes": total["joining_bytes"],
+        "joining_allowance": total["joining_allowance"],
+        "store_bytes": total["store_bytes"],
+        "store_allowance": total["store_allowance"],
+        "connections": total["connections"],
+        "ranks": [asdict(reading) for reading in readings],
     }
+    quiet = all(total[f"{phase}_bytes"] <= total[f"{phase}_allowance"] for phase in ("joining", "store"))
+    return {"passed": _explained(found) and quiet} | found
+
+
+def _explained(found: Mapping[str, Any]) -> bool:
+    """The ledger and Gloo's headers are all that the sockets carried."""
+    ways = (found["socket_bytes_sent"], found["socket_bytes_received"])
+    return all(0 <= total - found["ledger_bytes"] <= found["tolerance"] for total in ways)
 
 
 def explain(found: dict[str, Any]) -> str:
@@ -196,11 +163,16 @@ def explain(found: dict[str, Any]) -> str:
     line = f"{sockets}, the ledger has {found['ledger_bytes']:,} (headers may add {found['tolerance']:,})"
     if found["passed"]:
         return f"wire audit passed: {line}"
-    excess = [rank["received"] - rank["counted_received"] for rank in found["ranks"]]
-    place = max(range(len(excess)), key=lambda rank: abs(excess[rank]))
-    line += f"; most of the difference is at rank {place}: it received {excess[place]:,} bytes that were not counted"
-    if found["store_bytes"] > found["store_allowance"]:
-        line += f"; the job's store moved {found['store_bytes']:,} bytes where {found['store_allowance']:,} explain it"
+    if not _explained(found):
+        excess = [rank["received"] - rank["counted_received"] for rank in found["ranks"]]
+        place = max(range(len(excess)), key=lambda rank: abs(excess[rank]))
+        line += (
+            f"; most of the difference is at rank {place}: it received {excess[place]:,} bytes that were not counted"
+        )
+    for when, name in (("while ranks joined", "joining"), ("afterwards", "store")):
+        moved, allowed = found[f"{name}_bytes"], found[f"{name}_allowance"]
+        if moved > allowed:
+            line += f"; the job's store moved {moved:,} bytes {when}, where heartbeats and addresses take {allowed:,}"
     return f"wire audit failed: {line}"
 
 

@@ -15,13 +15,12 @@ import pytest
 from llcg_dist.comm.audit import (
     GREETING,
     HEADERS,
-    Connection,
     Reading,
     explain,
     recorded_verdict,
-    tcp_connections,
     verdict,
 )
+from llcg_dist.comm.sockets import Connection, tcp_connections
 from llcg_dist.config import load_config
 from llcg_dist.errors import UserError
 
@@ -77,8 +76,18 @@ def test_what_carries_no_bytes_is_left_out(pair: tuple[socket.socket, socket.soc
 
 # A server and two machines, each with two connections; twenty messages with 10,000 bytes in all.
 COUNTED, MESSAGES = 10_000, 20
-SERVER = Reading(5000, 5000, 5000, sent_again=0, connections=2, store_bytes=900, store_allowance=1000)
-MACHINE = Reading(2500, 2500, 2500, sent_again=0, connections=2, store_bytes=400, store_allowance=500)
+SERVER = Reading(
+    sent=5000,
+    received=5000,
+    counted_received=5000,
+    sent_again=0,
+    connections=2,
+    joining_bytes=10,
+    joining_allowance=20,
+    store_bytes=900,
+    store_allowance=1000,
+)
+MACHINE = replace(SERVER, sent=2500, received=2500, counted_received=2500, store_bytes=400, store_allowance=500)
 
 
 def judged(**changes: int) -> dict[str, Any]:
@@ -98,6 +107,8 @@ def test_a_verdict_by_hand() -> None:
         "socket_bytes_sent_again": 9,
         "difference": 100,
         "tolerance": 20 * 144 + 6 * 8,
+        "joining_bytes": 30,
+        "joining_allowance": 60,
         "store_bytes": 1700,
         "store_allowance": 2000,
         "connections": 6,
@@ -116,6 +127,7 @@ def test_headers_are_all_that_may_be_added() -> None:
         {"sent": -1},  # the ledger has what no socket carried
         {"received": -1},
         {"store_bytes": 301},
+        {"joining_bytes": 31},
     ):
         assert not judged(**changes)["passed"], changes
 
@@ -125,7 +137,9 @@ def test_a_failure_says_how_much_and_where() -> None:
     assert "failed: the sockets sent 14,000 and received 14,000 bytes, the ledger has 10,000" in line
     assert "rank 2: it received 4,000 bytes that were not counted" in line
     assert "store" not in line
-    assert "the job's store moved 2,700 bytes where 2,000 explain it" in explain(judged(store_bytes=1000))
+    assert "at rank" not in explain(judged(store_bytes=1000))
+    assert "the job's store moved 2,700 bytes afterwards, where" in explain(judged(store_bytes=1000))
+    assert "the job's store moved 130 bytes while ranks joined, where" in explain(judged(joining_bytes=100))
 
 
 def test_a_finished_run_keeps_its_verdict(tmp_path: Path) -> None:

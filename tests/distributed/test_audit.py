@@ -97,7 +97,7 @@ def test_a_tensor_past_the_channel_is_found_and_its_place_named(audited: tuple[P
     line = f"the sockets sent {found['socket_bytes_sent']:,} and received {found['socket_bytes_received']:,} bytes"
     failures = [text for text in outcome.err.splitlines() if line in text]
     assert len(failures) == 2  # the job, and the one that found it finished
-    assert all("rank 0 (server): wire audit failed" in text and "at rank 2:" in text for text in failures)
+    assert all("rank 0 (server): wire audit failed" in text and "at rank 2, which" in text for text in failures)
     assert (root / "machines" / "model.pt").exists()
     assert summary(root / "machines")["num_rounds"] == 3
 

@@ -166,9 +166,7 @@ def explain(found: dict[str, Any]) -> str:
     if not _explained(found):
         excess = [rank["received"] - rank["counted_received"] for rank in found["ranks"]]
         place = max(range(len(excess)), key=lambda rank: abs(excess[rank]))
-        line += (
-            f"; most of the difference is at rank {place}: it received {excess[place]:,} bytes that were not counted"
-        )
+        line += f"; most of it is at rank {place}, which received {excess[place]:,} bytes that were not counted"
     for when, name in (("while ranks joined", "joining"), ("afterwards", "store")):
         moved, allowed = found[f"{name}_bytes"], found[f"{name}_allowance"]
         if moved > allowed:

@@ -135,7 +135,7 @@ def test_headers_are_all_that_may_be_added() -> None:
 def test_a_failure_says_how_much_and_where() -> None:
     line = explain(judged(sent=4000, received=4000))
     assert "failed: the sockets sent 14,000 and received 14,000 bytes, the ledger has 10,000" in line
-    assert "rank 2: it received 4,000 bytes that were not counted" in line
+    assert "rank 2, which received 4,000 bytes that were not counted" in line
     assert "store" not in line
     assert "at rank" not in explain(judged(store_bytes=1000))
     assert "the job's store moved 2,700 bytes afterwards, where" in explain(judged(store_bytes=1000))

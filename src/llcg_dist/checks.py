@@ -79,7 +79,20 @@ def validate(config: Config) -> None:
         raise UserError(
             f"run_dir={config.run_dir}: must not be partition.root; records and parts need folders of their own"
         )
+    _check_audit(config)
     _check_model(config)
+
+
+def _check_audit(config: Config) -> None:
+    cluster, algorithm = config.cluster, config.algorithm.name
+    if algorithm in ("single", "server_only"):
+        rule = f"nothing crosses with algorithm={algorithm}, rank 0 is alone; leave it off"
+        _require(not cluster.audit, config, "cluster.audit", rule)
+    rules = {
+        "loopback": "cluster.backend=loopback opens no sockets; use cluster.backend=gloo",
+        "nccl": "NCCL's bytes do not all pass through sockets that the kernel counts; use cluster.backend=gloo",
+    }
+    _require(not cluster.audit or cluster.backend not in rules, config, "cluster.audit", rules.get(cluster.backend, ""))
 
 
 def arch_string(config: ModelConfig) -> str:

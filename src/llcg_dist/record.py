@@ -75,6 +75,8 @@ class Recorder:
             "gradient_bytes": traffic.gradient_bytes,
             "control_bytes": traffic.control_bytes,
             "exchanges": traffic.exchanges,
+            "feature_id_bytes": traffic.feature_id_bytes,
+            "feature_row_bytes": traffic.feature_row_bytes,
             "seconds_local": max((report.seconds_local for report in reports), default=0.0),
             "seconds_exchange": result.seconds_exchange,
             "seconds_correct": result.seconds_correct,
@@ -110,7 +112,13 @@ class Recorder:
             log.warning("metrics.jsonl: %s", error.strerror)
 
     def finish(
-        self, metric: str, paper_mb_per_round: float, peak_rss_mb_server: float, halo_bytes: int, ledger: Ledger
+        self,
+        metric: str,
+        paper_mb_per_round: float,
+        peak_rss_mb_server: float,
+        halo_bytes: int,
+        ledger: Ledger,
+        audit: Row | None = None,
     ) -> Row:
         """Raises OSError where the result cannot be written; files of an earlier result are then as they were."""
         self._write_rows()
@@ -119,6 +127,7 @@ class Recorder:
         judged = [row for row in self.rows if row["val_score"] is not None]
         best = max(judged, key=lambda row: row["val_score"], default=None)
         last, rounds = self.rows[-1], len(self.rows)
+        wire = ledger.as_json()
         summary: Row = {
             "algorithm": self._config.algorithm.name,
             "dataset": self._config.dataset.name,
@@ -139,14 +148,17 @@ class Recorder:
             "mb_down_per_round": self._sum("bytes_down") / rounds / 1e6,
             "feature_mb_per_round": self._sum("feature_bytes") / rounds / 1e6,
             "gradient_mb_per_round": self._sum("gradient_bytes") / rounds / 1e6,
+            "control_mb_per_round": self._sum("control_bytes") / rounds / 1e6,
             "halo_bytes": halo_bytes,
+            "bytes_in_detail": wire["bytes_in_detail"],
             "total_bytes": ledger.total_bytes(),
             "seconds_total": self.elapsed,
             "peak_rss_mb_server": peak_rss_mb_server,
             "peak_rss_mb_machine": self._peak_rss_mb_machine,
         }
         # The halo came with the parts, before any round: it is told apart from what crossed.
-        write_json(self._run_dir / "wire.json", ledger.as_json() | {"halo_bytes": halo_bytes})
+        verdict = {"audit": audit} if audit else {}
+        write_json(self._run_dir / "wire.json", wire | {"halo_bytes": halo_bytes} | verdict)
         write_json(self._run_dir / "summary.json", summary)
         return summary
 
@@ -196,7 +208,7 @@ def read_rows(run_dir: Path, last_round: int) -> list[Row]:
 
 
 def _is_row(row: Any, round_: int) -> bool:
-    counted = ("local_steps", "bytes_up", "bytes_down", "feature_bytes")
+    counted = ("local_steps", "bytes_up", "bytes_down", "feature_bytes", "gradient_bytes", "control_bytes")
     return (
         isinstance(row, dict)
         and row.get("round") == round_

@@ -130,6 +130,8 @@ class ClusterConfig:
     """Seconds to wait for all ranks to join and to be ready."""
     max_restarts: int = 0
     """How often a failed job is started again; it goes on from its last whole checkpoint."""
+    audit: bool = False
+    """Compare the ledger with the bytes that the kernel counted on the job's sockets; a difference fails the job."""
 
 
 @dataclass

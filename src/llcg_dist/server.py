@@ -75,6 +75,8 @@ class Server:
         self._earlier_messages: list[Row] = saved.get("messages", [])
         self.halo_bytes = 0
         """Of the remote nodes stored with the parts, over all of them (subgraph_approx)."""
+        self.audit: Callable[[], Row | None] = lambda: None
+        """Asked after the last exchange: the verdict on what crossed."""
         self.planned_rounds: int = saved.get("planned_rounds", config.num_rounds)
         if saved:
             with fitting(SERVER, start_round):
@@ -101,7 +103,12 @@ class Server:
         self._recorder.save_model("model.pt", self._evaluator.finished_model(theta))
         self._saver.finish()
         paper_mb = len(self._weights) * self._paper_bytes / 1e6 if algorithm.trains_on_parts else 0.0
-        return self._recorder.finish(self._graph.metric, paper_mb, peak_rss_mb(), self.halo_bytes, channel.ledger)
+        audit = self.audit()
+        if audit:  # of this start; the ledger also has what earlier ones counted
+            audit["after_round"] = self.start_round
+        return self._recorder.finish(
+            self._graph.metric, paper_mb, peak_rss_mb(), self.halo_bytes, channel.ledger, audit
+        )
 
     def _walk(self, theta: Tensor, round_: int, steps: int) -> Tensor:
         if steps == 0:  # S=0 is plain averaging, to the last bit

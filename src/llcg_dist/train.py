@@ -6,6 +6,7 @@ import sys
 import time
 import traceback
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from torch import Tensor
 from llcg_dist.algorithms import Algorithm, build_algorithm
 from llcg_dist.checkpoint import SERVER, CheckpointFiles, Saver, part_owner, started_parts
 from llcg_dist.cli.console import Progress, say
+from llcg_dist.comm.audit import Audit
 from llcg_dist.comm.channel import ServerChannel
 from llcg_dist.comm.devices import threads_per_rank
 from llcg_dist.comm.features import FeatureTraffic
@@ -106,14 +108,21 @@ def run(config: Config, me: Rank) -> None:
 
 def _run_distributed(config: Config, algorithm: Algorithm, me: Rank) -> None:
     settings = config.cluster
+    audit = Audit(settings.timeout) if settings.audit else None  # before the first byte
     cluster = Cluster(settings.backend, settings.join_timeout, Ledger(algorithm.crosses), means_of(config))
+    if audit and "nccl" in cluster.backend:
+        raise UserError("cluster.audit=true: NCCL's bytes cannot be counted on sockets; use cluster.backend=gloo")
     me.rank = cluster.rank
-    take_part(config, algorithm, cluster, me)
+    take_part(config, algorithm, cluster, me, audit)
     cluster.close()
+    if audit:
+        audit.require_passed()
 
 
-def take_part(config: Config, algorithm: Algorithm, cluster: Cluster, me: Rank) -> None:
+def take_part(config: Config, algorithm: Algorithm, cluster: Cluster, me: Rank, audit: Audit | None = None) -> None:
     """One job in a process group that has been joined already."""
+    if audit:
+        audit.joined()
     device = device_of(config.cluster.device)
     compare(config, cluster)
     if cluster.rank == 0:
@@ -121,12 +130,14 @@ def take_part(config: Config, algorithm: Algorithm, cluster: Cluster, me: Rank) 
             run_dir = choose_run_dir(config)
             lock = RunLock(run_dir)
         with lock:
-            _serve(config, algorithm, cluster, device, run_dir)
+            _serve(config, algorithm, cluster, device, run_dir, audit)
     else:
-        _work(config, algorithm, cluster, device, me)
+        _work(config, algorithm, cluster, device, me, audit)
 
 
-def _serve(config: Config, algorithm: Algorithm, cluster: Cluster, device: str, run_dir: Path) -> None:
+def _serve(
+    config: Config, algorithm: Algorithm, cluster: Cluster, device: str, run_dir: Path, audit: Audit | None
+) -> None:
     with told_to_all(cluster):
         state = examine(config, run_dir)
         if state is not RunState.FINISHED:
@@ -134,6 +145,8 @@ def _serve(config: Config, algorithm: Algorithm, cluster: Cluster, device: str, 
     if state is RunState.FINISHED:
         cluster.broadcast_json({"finished": True})
         _say_finished(run_dir)
+        if audit:
+            audit.recall(run_dir)
         return
     cluster.broadcast_json({"run_dir": str(run_dir)})  # from here on the parts are there to be offered
     log_to(run_dir / "logs" / "server.log")
@@ -156,10 +169,14 @@ def _serve(config: Config, algorithm: Algorithm, cluster: Cluster, device: str, 
         cluster.among_machines()
     names = {rank: name_of(rank, part) for part, rank in enumerate(rank_of_part)}
     cluster.watch(names, config.cluster.timeout, interrupt)
+    if audit:
+        server.audit = partial(audit.take_part, cluster)
     _train(server, algorithm, DistServerChannel(cluster, rank_of_part, server.sizes), config, run_dir)
+    if audit and audit.passed:
+        say(str(audit))
 
 
-def _work(config: Config, algorithm: Algorithm, cluster: Cluster, device: str, me: Rank) -> None:
+def _work(config: Config, algorithm: Algorithm, cluster: Cluster, device: str, me: Rank, audit: Audit | None) -> None:
     greeting = listen(cluster)
     if "finished" in greeting:
         return
@@ -188,6 +205,8 @@ def _work(config: Config, algorithm: Algorithm, cluster: Cluster, device: str, m
     channel = DistMachineChannel(cluster, machine.sizes)
     run_machine(reply["start_round"] + 1, config.num_rounds, machine.learn, channel)
     machine.saver.finish()
+    if audit:
+        audit.take_part(cluster)
 
 
 def _run_alone(config: Config, algorithm: Algorithm, run_dir: Path) -> None:

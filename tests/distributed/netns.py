@@ -1,5 +1,6 @@
 """Several hosts on one machine: network namespaces joined by a bridge, each with one interface of its own."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -24,6 +25,12 @@ class Host:
 
     def command(self, *command: str) -> list[str]:
         return ["ip", "netns", "exec", self.name, "env", "OMP_NUM_THREADS=1", *command]
+
+    def sent_bytes(self) -> int:
+        """What its interface has sent so far, headers and all."""
+        command = ["ip", "-n", self.name, "-s", "-j", "link", "show", "dev", self.interface]
+        shown = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
+        return int(shown[0]["stats64"]["tx"]["bytes"])
 
     def unplug(self) -> None:
         ip("link", "set", self.outside, "down")

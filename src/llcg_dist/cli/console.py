@@ -70,8 +70,19 @@ class Progress:
         say(f"records in {run_dir}")
 
 
+_MEGABYTES = {
+    "param MB": ("mb_up_per_round", "mb_down_per_round"),
+    "grad MB": ("gradient_mb_per_round",),
+    "feature MB": ("feature_mb_per_round",),
+}
+
+
 def summary_table(summaries: Sequence[dict[str, Any]]) -> tuple[list[str], list[list[str]]]:
-    header = ["method", "BN stats", "final val", "best val", "test at best", "MB/round", "paper MB", "steps", "seconds"]
+    """Megabytes per round, both directions: of parameters, of whatever else any of the runs moved, and in all."""
+    moved = [{name: _megabytes(s, keys) for name, keys in _MEGABYTES.items()} for s in summaries]
+    kinds = [name for name in _MEGABYTES if name == "param MB" or any(megabytes[name] for megabytes in moved)]
+    header = ["method", "BN stats", "final val", "best val", "test at best", *kinds]
+    header += ["MB/round", "paper MB", "steps", "seconds"]
     rows = [
         [
             s["algorithm"],
@@ -79,14 +90,20 @@ def summary_table(summaries: Sequence[dict[str, Any]]) -> tuple[list[str], list[
             percent(s["final_val_score"]),
             percent(s["best_val_score"]),
             percent(s["test_score_at_best_val"]),
-            f"{s['mb_up_per_round'] + s['mb_down_per_round'] + s['feature_mb_per_round']:.3f}",
+            *(f"{megabytes[name]:.3f}" for name in kinds),
+            f"{sum(megabytes.values()):.3f}",
             f"{s['paper_mb_per_round']:.3f}",
             str(s["local_steps_total"]),
             f"{s['seconds_total']:.1f}",
         ]
-        for s in summaries
+        for s, megabytes in zip(summaries, moved, strict=True)
     ]
     return header, rows
+
+
+def _megabytes(summary: dict[str, Any], keys: Sequence[str]) -> float:
+    """Runs that an older version recorded have no such kind of message where the key is missing."""
+    return sum(summary.get(key, 0.0) for key in keys)
 
 
 def percent(score: float | None) -> str:

@@ -11,7 +11,7 @@ from llcg_dist import __version__
 from llcg_dist.cli.console import print_error, say, summary_table, table
 from llcg_dist.cli.help import describe
 from llcg_dist.config import load_config
-from llcg_dist.errors import UserError
+from llcg_dist.errors import TrainingError, UserError
 from llcg_dist.schema import Config
 
 _USAGE = """usage: llcg COMMAND [key=value ...]
@@ -65,6 +65,9 @@ def run(arguments: Sequence[str]) -> int:
     except MemoryError as error:
         print_error(f"not enough memory ({error}); use a smaller graph (dataset.subset), or a host with more")
         return 2
+    except TrainingError as error:
+        print_error(str(error))
+        return 1
     except KeyboardInterrupt:
         print_error("stopped by SIGINT")
         return 130
@@ -105,6 +108,10 @@ def _train(overrides: list[str]) -> int:
     num_processes, run_dir = _check_job(config)
     if num_processes == 0:
         say(f"{run_dir} holds a finished run: nothing to do (raise num_rounds to go on, or choose another run_dir)")
+        if config.cluster.audit:
+            from llcg_dist.comm.audit import recorded_verdict, require_passed
+
+            require_passed(recorded_verdict(run_dir))
         return 0
     from llcg_dist.cli.launch import launch
 

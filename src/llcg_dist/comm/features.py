@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from llcg_dist.comm.channel import Report
-from llcg_dist.comm.ledger import Ledger
+from llcg_dist.comm.ledger import ROW_NUMBERS, ROWS, Ledger
 
 COUNT_BYTES = 8
 """Of the number that says how many rows are wanted."""
@@ -42,5 +42,5 @@ class FeatureTraffic:
 def count_features(report: Report, ledger: Ledger) -> None:
     """Enters what a machine reports of its fetches."""
     if report.feature_pairs:
-        ledger.count_features("row numbers", 2 * report.feature_pairs, report.feature_id_bytes)
-        ledger.count_features("rows", report.feature_pairs, report.feature_row_bytes)
+        ledger.count_features(ROW_NUMBERS, 2 * report.feature_pairs, report.feature_id_bytes)
+        ledger.count_features(ROWS, report.feature_pairs, report.feature_row_bytes)

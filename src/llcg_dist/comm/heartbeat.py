@@ -32,7 +32,7 @@ class Heartbeat:
         self._heard = {other: (b"", now) for other in watched}
         self._store_answered = now
         self._done = threading.Event()
-        self._interval = min(1.0, limit / 5)
+        self._interval = beat_interval(limit)
         # The store call itself can hang where a network is cut, hence one thread to beat and one to judge.
         self._threads = [threading.Thread(target=work, daemon=True) for work in (self._beat, self._judge)]
 
@@ -74,6 +74,11 @@ class Heartbeat:
             return None
         names = ", ".join(f"{self._names[rank]} for {seconds:.0f} s" for rank, seconds in sorted(silent.items()))
         return f"nothing heard from {names} (cluster.timeout={self._limit:g})"
+
+
+def beat_interval(limit: float) -> float:
+    """Seconds between a rank's beats where silence is limited to `limit`."""
+    return min(1.0, limit / 5)
 
 
 def _key(rank: int) -> str:

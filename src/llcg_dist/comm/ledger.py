@@ -11,6 +11,8 @@ from llcg_dist.errors import ProtocolError
 
 CONTROL_LIMIT = 4096
 """Control bytes that may cross per machine and round."""
+ROW_NUMBERS, ROWS = "row numbers", "rows"
+"""What a message of features holds: which rows are wanted (and how many), or the rows."""
 
 
 class Kind(StrEnum):
@@ -61,6 +63,9 @@ class Traffic:
     gradient_bytes: int
     control_bytes: int
     exchanges: int
+    feature_id_bytes: int = 0
+    """Of `feature_bytes`, those that say which rows are wanted."""
+    feature_row_bytes: int = 0
 
 
 @dataclass
@@ -84,6 +89,8 @@ class Ledger:
         self._round: defaultdict[tuple[Kind, Direction], int] = defaultdict(int)
         self._control_per_machine = 0
         self._answers: Counter[Kind] = Counter()
+        self._fetched: Counter[str] = Counter()
+        self._earlier = _Line()
 
     def count(self, message: Message, machines: int) -> None:
         """`machines` messages of this shape are about to cross, one per machine. Called before sending."""
@@ -107,12 +114,13 @@ class Ledger:
             self._answers[message.kind] += 1
         self._round[message.kind, message.direction] += machines * message.bytes
 
-    def count_features(self, dtype: str, messages: int, total: int) -> None:
-        """`messages` with rows of features, or with the numbers of rows, go from machine to machine."""
+    def count_features(self, content: str, messages: int, total: int) -> None:
+        """`messages` with ROWS of features, or with ROW_NUMBERS, go from machine to machine."""
         self._require_allowed(Kind.FEATURES)
         if messages:
-            self._add(Kind.FEATURES, Direction.BETWEEN, Phase.ROUND, dtype, None, messages, total)
+            self._add(Kind.FEATURES, Direction.BETWEEN, Phase.ROUND, content, None, messages, total)
             self._round[Kind.FEATURES, Direction.BETWEEN] += total
+            self._fetched[content] += total
 
     def _require_allowed(self, kind: Kind) -> None:
         if kind not in self._allowed:
@@ -139,24 +147,35 @@ class Ledger:
             gradient_bytes=moved(Kind.GRADIENTS),
             control_bytes=moved(Kind.CONTROL),
             exchanges=self._answers[Kind.GRADIENTS] or self._answers[Kind.PARAMETERS],
+            feature_id_bytes=self._fetched[ROW_NUMBERS],
+            feature_row_bytes=self._fetched[ROWS],
         )
         self._round.clear()
         self._control_per_machine = 0
         self._answers.clear()
+        self._fetched.clear()
         return traffic
 
     def total_bytes(self) -> int:
         return sum(line.bytes for line in self._lines.values())
+
+    def since_start(self) -> tuple[int, int]:
+        """Messages and bytes, without those of earlier starts of the run."""
+        messages = sum(line.count for line in self._lines.values())
+        return messages - self._earlier.count, self.total_bytes() - self._earlier.bytes
 
     def restore(self, rows: list[dict[str, Any]]) -> None:
         """Goes on from the counts that `as_json` gave to an earlier start of the same run."""
         for row in rows:
             kind, direction, phase = Kind(row["kind"]), Direction(row["direction"]), Phase(row["phase"])
             self._add(kind, direction, phase, row["dtype"], row["elements"], row["count"], row["bytes"])
+            self._earlier.count += row["count"]
+            self._earlier.bytes += row["bytes"]
 
     def as_json(self) -> dict[str, Any]:
         """The content of wire.json: a row per kind, direction and shape; `elements` of one message (null where they
-        differ), `bytes` of all."""
+        differ), `bytes` of all. In detail, a kind's bytes are up and down, or, between machines, row numbers and rows.
+        """
         rows: list[dict[str, Any]] = [
             {
                 "kind": kind.value,
@@ -169,5 +188,15 @@ class Ledger:
             }
             for (kind, direction, phase, dtype, elements), line in self._lines.items()
         ]
-        totals = {kind.value: sum(row["bytes"] for row in rows if row["kind"] == kind) for kind in Kind}
-        return {"messages": rows, "bytes_by_kind": totals, "total_bytes": self.total_bytes()}
+        by_kind = {kind.value: 0 for kind in Kind}
+        in_detail: dict[str, dict[str, int]] = {kind.value: {} for kind in Kind}
+        for row in rows:
+            by_kind[row["kind"]] += row["bytes"]
+            way = row["dtype"] if row["direction"] == Direction.BETWEEN else row["direction"]
+            in_detail[row["kind"]][way] = in_detail[row["kind"]].get(way, 0) + row["bytes"]
+        return {
+            "messages": rows,
+            "bytes_by_kind": by_kind,
+            "bytes_in_detail": in_detail,
+            "total_bytes": self.total_bytes(),
+        }

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from llcg_dist.errors import PeerLostError, UserError
 
-_NAP = 0.02
+POLL_INTERVAL = 0.02
 
 
 class Store(Protocol):
@@ -85,7 +85,7 @@ def _greet(store: Store, size: int, limit: float) -> str:
         if missing and time.monotonic() > end:
             names = ", ".join(f"rank {rank}" for rank in sorted(missing))
             raise PeerLostError(f"{names} did not join within cluster.join_timeout={limit:g} s")
-        time.sleep(_NAP)
+        time.sleep(POLL_INTERVAL)
     return prefix
 
 
@@ -100,7 +100,7 @@ def _be_greeted(store: Store, rank: int, limit: float) -> str:
             return answer[1]
         if time.monotonic() > end:
             raise PeerLostError(f"rank 0 did not answer within cluster.join_timeout={limit:g} s")
-        time.sleep(_NAP)
+        time.sleep(POLL_INTERVAL)
 
 
 def _wait_for(store: Store, key: str, rank: int, limit: float) -> str:
@@ -108,7 +108,7 @@ def _wait_for(store: Store, key: str, rank: int, limit: float) -> str:
     while not (value := _read(store, key)):
         if time.monotonic() > end:
             raise PeerLostError(f"rank {rank} did not join within cluster.join_timeout={limit:g} s")
-        time.sleep(_NAP)
+        time.sleep(POLL_INTERVAL)
     return value
 
 
@@ -119,7 +119,7 @@ def _stay_until_heard(store: Store, rank: int, size: int, limit: float) -> None:
     while rank == 0 and time.monotonic() < end:
         if all(_read(store, f"heard/{other}") for other in range(size)):
             return
-        time.sleep(_NAP)
+        time.sleep(POLL_INTERVAL)
 
 
 def _read(store: Store, key: str) -> str:

@@ -24,7 +24,7 @@ from llcg_dist.comm.channel import Order, Report, Sizes, Update
 from llcg_dist.comm.devices import choose_backend
 from llcg_dist.comm.features import FeatureTraffic, count_features
 from llcg_dist.comm.heartbeat import Heartbeat
-from llcg_dist.comm.ledger import Direction, Kind, Ledger, Message, Phase
+from llcg_dist.comm.ledger import ROWS, Direction, Kind, Ledger, Message, Phase
 from llcg_dist.comm.network import listen_on, use_interface
 from llcg_dist.comm.rendezvous import consult, exchanged, fresh_prefix, pick_server
 from llcg_dist.errors import PeerLostError, ProtocolError, UserError
@@ -68,21 +68,27 @@ class Cluster:
             raise
         except (OSError, RuntimeError, ValueError) as error:
             raise PeerLostError(f"cannot join the other ranks: {_first_line(error)}") from error
+        self._group_store, self._meetings = own, 0
         self._heartbeat: Heartbeat | None = None
         self.wire_device = "cuda" if "nccl" in verdict["backend"] else "cpu"
+        self.backend: str = verdict["backend"]
         self.ledger = ledger
+        self.received_bytes = 0
+        """What this rank's collectives brought it from others."""
 
     def gather(self, tensor: Tensor, kind: Kind, phase: Phase = Phase.ROUND) -> list[Tensor]:
         """One tensor of the same shape from every rank, by rank; empty at all but rank 0."""
         self._count(Message.of(tensor, kind, Direction.UP, phase))
         received = [torch.empty_like(tensor) for _ in range(self.size)] if self.rank == 0 else None
         self.wait(dist.gather(tensor, received, dst=0, async_op=True))
+        self.received_bytes += tensor.nbytes * (self.size - 1 if self.rank == 0 else 0)
         return received or []
 
     def broadcast(self, tensor: Tensor, kind: Kind, phase: Phase = Phase.ROUND) -> Tensor:
         """Rank 0's tensor, written into everyone's."""
         self._count(Message.of(tensor, kind, Direction.DOWN, phase))
         self.wait(dist.broadcast(tensor, src=0, async_op=True))
+        self.received_bytes += tensor.nbytes if self.rank else 0
         return tensor
 
     def gather_json(self, content: dict[str, Any]) -> list[dict[str, Any]]:
@@ -121,6 +127,28 @@ class Cluster:
     def refuse(self, reason: str) -> None:
         """Tells the launchers that this job cannot work, so that none of them starts it again."""
         self._store.set(REFUSED, reason)
+
+    def in_silence(self, read: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        """Calls `read` when all that ranks sent each other has arrived and before any sends more. For the audit.
+
+        The barrier makes them wait for the slowest; then they meet through the store: no byte moves between them.
+        """
+        self.wait(dist.barrier(async_op=True))
+        self._meet()
+        found = read()
+        self._meet()
+        return found
+
+    def _meet(self) -> None:
+        self._meetings += 1
+        nap, key = _LONGEST_NAP, f"meeting/{self._meetings}"
+        try:
+            self._group_store.add(key, 1)
+            while self._group_store.add(key, 0) < self.size:
+                time.sleep(nap)
+                nap = min(nap * 1.5, 1.0)  # the audit counts these questions
+        except RuntimeError as error:
+            raise PeerLostError(f"lost the job's store: {_first_line(error)}") from error
 
     def close(self) -> None:
         """Leaves together with the others; a rank that just exits sometimes aborts those still reading."""
@@ -221,6 +249,8 @@ class MachineGroup:
         received = sent.new_empty(sum(received_rows), *sent.shape[1:])
         work = dist.all_to_all_single(received, sent, received_rows, sent_rows, group=self._group, async_op=True)
         self._cluster.wait(work)
+        own = received_rows[self._cluster.rank - 1]
+        self._cluster.received_bytes += received[:1].nbytes * (len(received) - own)
         return received
 
 
@@ -235,7 +265,7 @@ class PeerRows:
 
     def fetch(self, wanted: list[Tensor]) -> list[Tensor]:
         started = time.perf_counter()
-        self._ledger.count_features("rows", 0, 0)  # refuses where features must not cross
+        self._ledger.count_features(ROWS, 0, 0)  # refuses where features must not cross
         by_machine = [wanted[part] for part in self._parts]
         asked, ones = [len(numbers) for numbers in by_machine], [1] * len(self._parts)
         wants = self._group.all_to_all(torch.tensor(asked), ones, ones).tolist()

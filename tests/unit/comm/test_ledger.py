@@ -8,7 +8,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llcg_dist.comm.ledger import CONTROL_LIMIT, Direction, Kind, Ledger, Message, Phase, Traffic
+from llcg_dist.comm.ledger import CONTROL_LIMIT, ROW_NUMBERS, ROWS, Direction, Kind, Ledger, Message, Phase, Traffic
 from llcg_dist.errors import ProtocolError
 
 ALL = frozenset(Kind)
@@ -105,7 +105,24 @@ def test_wire_json_by_hand() -> None:
         | {"elements": 1, "count": 2, "bytes": 16},
     ]
     by_kind = {"parameters": 600, "gradients": 0, "features": 0, "control": 16}
-    assert ledger.as_json() == {"messages": rows, "bytes_by_kind": by_kind, "total_bytes": 616}
+    in_detail = {"parameters": {"up": 600}, "gradients": {}, "features": {}, "control": {"up": 16}}
+    assert ledger.as_json() == {
+        "messages": rows,
+        "bytes_by_kind": by_kind,
+        "bytes_in_detail": in_detail,
+        "total_bytes": 616,
+    }
+
+
+def test_fetched_features_are_told_apart_from_their_numbers() -> None:
+    ledger = Ledger(ALL)
+    for _ in range(2):
+        ledger.count_features(ROW_NUMBERS, 6, 80)
+        ledger.count_features(ROWS, 3, 1000)
+        found = ledger.end_round()
+        assert (found.feature_bytes, found.feature_id_bytes, found.feature_row_bytes) == (1080, 80, 1000)
+    assert ledger.end_round() == NOTHING
+    assert ledger.as_json()["bytes_in_detail"]["features"] == {"row numbers": 160, "rows": 2000}
 
 
 def test_a_run_that_goes_on_adds_to_its_earlier_counts() -> None:
@@ -117,7 +134,9 @@ def test_a_run_that_goes_on_adds_to_its_earlier_counts() -> None:
     later.restore(json.loads(json.dumps(earlier.as_json()["messages"])))
     assert later.as_json() == earlier.as_json()
     assert later.end_round() == NOTHING
+    assert later.since_start() == (0, 0)
     later.count(message(Kind.PARAMETERS, Direction.UP, 100), 4)
+    assert later.since_start() == (4, 400)
     assert later.as_json()["messages"][0]["count"] == 8
     assert later.total_bytes() == 800 + 40
 

@@ -78,7 +78,7 @@ def _partition(overrides: list[str]) -> int:
 def _train(overrides: list[str]) -> int:
     config = load_config(overrides)
     # Everything that can be found wrong before processes start is found here, so that it ends in one line.
-    num_processes, run_dir = _check_job(config)
+    num_processes, run_dir = check_job(config)
     if num_processes == 0:
         say(f"{run_dir} holds a finished run: nothing to do (raise num_rounds to go on, or choose another run_dir)")
         return 0
@@ -91,7 +91,7 @@ def _train(overrides: list[str]) -> int:
     return code
 
 
-def _check_job(config: Config) -> tuple[int, Path]:
+def check_job(config: Config) -> tuple[int, Path]:
     """Builds the parts where they are missing; returns how many processes to start, and the run's folder.
 
     No process where the run is finished already.

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import MISSING
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from llcg_dist import __version__
 from llcg_dist.cli.console import percent, print_error, say, summary_table, table
@@ -15,10 +15,14 @@ from llcg_dist.config import load_config
 from llcg_dist.errors import UserError
 from llcg_dist.schema import Config
 
+if TYPE_CHECKING:
+    from llcg_dist.algorithms import Algorithm
+
 _USAGE = """usage: llcg COMMAND [key=value ...]
 
   llcg partition   cut the graph into parts and write them to partition.root
   llcg train       train: validates, cuts the graph if needed, starts 1+P processes
+  llcg train -m    sweep: one job for each combination of key=a,b,c (docs/launch.md)
   llcg report      compare run directories: llcg report PATH...
   llcg predict     write class and probability per node: llcg predict run_dir=RUN
 
@@ -75,13 +79,27 @@ def _partition(overrides: list[str]) -> int:
     return 0
 
 
-def _train(overrides: list[str]) -> int:
+def _train(arguments: list[str]) -> int:
+    overrides = [argument for argument in arguments if argument not in ("-m", "--multirun")]
+    if len(overrides) < len(arguments):
+        from llcg_dist.cli.sweep import sweep
+
+        return sweep(overrides)
+    return train_job(overrides)
+
+
+def train_job(overrides: list[str], forked: bool = False) -> int:
+    """`forked`: the caller made a process for this job, which may train in it where one is enough."""
     config = load_config(overrides)
     # Everything that can be found wrong before processes start is found here, so that it ends in one line.
     num_processes, run_dir = check_job(config)
     if num_processes == 0:
         say(f"{run_dir} holds a finished run: nothing to do (raise num_rounds to go on, or choose another run_dir)")
         return 0
+    if forked and num_processes == config.cluster.threads == 1 and config.cluster.max_restarts == 0:
+        from llcg_dist.train import main as train_alone
+
+        return train_alone(overrides)
     from llcg_dist.cli.launch import launch
 
     existed = run_dir.exists()
@@ -106,8 +124,12 @@ def check_job(config: Config) -> tuple[int, Path]:
     if examine(config, run_dir) is RunState.FINISHED:
         return 0, run_dir
     ensure_store(config, say)
+    return ranks_of(config, algorithm), run_dir
+
+
+def ranks_of(config: Config, algorithm: "Algorithm") -> int:
     alone = not algorithm.trains_on_parts or config.cluster.backend == "loopback"
-    return (1 if alone else 1 + config.cluster.num_machines), run_dir
+    return 1 if alone else 1 + config.cluster.num_machines
 
 
 def _without_run_dir(overrides: list[str]) -> list[str]:

@@ -4,11 +4,12 @@ import json
 import time
 from pathlib import Path
 
+import pytest
 import torch
 
 from llcg_dist import train
 from llcg_dist.config import load_config
-from tests.distributed.jobs import REPOSITORY, llcg, rows
+from tests.distributed.jobs import BIN, REPOSITORY, finish, llcg, rows, start
 from tests.distributed.slurm import Slurm, processes_of
 
 SCRIPT = str(REPOSITORY / "launch" / "slurm.sbatch")
@@ -42,6 +43,7 @@ def test_a_slurm_job_with_a_mistake_fails_and_says_why(slurm: Slurm, tmp_path: P
     assert not (tmp_path / "runs").exists()
 
 
+@pytest.mark.full
 def test_a_requeued_slurm_job_ends_with_the_same_bits(slurm: Slurm, tmp_path: Path) -> None:
     job = ["experiment=tiny", "num_rounds=150", f"partition.root={tmp_path}/parts"]
     torch.set_num_threads(1)
@@ -61,3 +63,24 @@ def test_a_requeued_slurm_job_ends_with_the_same_bits(slurm: Slurm, tmp_path: Pa
     assert "going on after round" in log
     assert [row["round"] for row in rows(run_dir)] == list(range(1, 151))
     assert (run_dir / "model.pt").read_bytes() == (tmp_path / "undisturbed" / "model.pt").read_bytes()
+
+
+def test_a_sweep_through_submitit_runs_on_slurm(slurm: Slurm, tmp_path: Path) -> None:
+    """One SLURM job per configuration, on two nodes each; the one that cannot work is not submitted."""
+    command = [str(BIN / "llcg"), "train", "-m", "experiment=tiny", "algorithm.K=1,2,0"]
+    command += ["hydra/launcher=submitit_slurm", "hydra.launcher.nodes=2", "hydra.launcher.timeout_min=5"]
+    swept = finish(start(command, tmp_path, slurm.environment), limit=280)
+    (folder,) = (tmp_path / "runs" / "sweeps").iterdir()
+    assert swept.code == 1, swept
+    assert "2 of 3 jobs done" in swept.out
+    assert swept.err == "llcg: error: algorithm.K=0: algorithm.K=0.0: must be a positive number of local steps\n"
+    for K in (1, 2):
+        run_dir = folder / f"algorithm.K={K}"
+        logs = run_dir / "logs" / "torchrun"
+        assert sum(len(list((logs / node).glob("*/attempt_0/*/stdout.log"))) for node in ("n1", "n2")) == 3
+        assert all((logs / node).is_dir() for node in ("n1", "n2"))
+    alone = load_config(["experiment=tiny", "algorithm.K=2", "cluster.backend=loopback", f"run_dir={tmp_path}/alone"])
+    alone.partition.root = str(tmp_path / "partitions")
+    torch.set_num_threads(1)
+    train.run(alone, train.Rank())
+    assert (folder / "algorithm.K=2" / "model.pt").read_bytes() == (tmp_path / "alone" / "model.pt").read_bytes()

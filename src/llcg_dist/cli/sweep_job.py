@@ -96,7 +96,7 @@ def _forkserver() -> Any:
         "forkserver", force=True
     )  # joblib's workers know a method that the server does not
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["llcg_dist.train"])
+    context.set_forkserver_preload(["llcg_dist.cli.sweep_server"])
     return context
 
 

@@ -168,7 +168,7 @@ def sweep_name(parsed: Sequence[Any]) -> str:
     digest = hashlib.sha256("\n".join(what).encode()).hexdigest()[:8]
     swept = [
         f"{override.get_key_element().rpartition('.')[2]}={override.input_line.partition('=')[2]}"
-        for override in parsed
+        for override in sorted(parsed, key=lambda override: override.input_line)
         if override.is_sweep_override()
     ]
     readable = re.sub(r"[^\w.,=+-]+", "-", "_".join(swept)).strip("-.")

@@ -20,7 +20,7 @@ _LONGEST_NAME = 150
 
 def job_name(overrides: Sequence[str]) -> str:
     """algorithm.K=4,seed=1 as Hydra's override_dirname has it; a hash stands in for what no folder's name can hold."""
-    readable = ",".join(overrides) or "job"
+    readable = ",".join(sorted(overrides)) or "job"
     safe = re.sub(r"[^\w.,=+-]", "-", readable)
     if safe == readable and len(safe) <= _LONGEST_NAME and safe.strip("."):
         return safe

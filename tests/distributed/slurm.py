@@ -76,9 +76,9 @@ class Slurm:
         entries = (entry.partition("=") for entry in self.run("scontrol", "show", "job", "-o", str(job)).split())
         return {key: value for key, _, value in entries}
 
-    def requeue(self, job: int) -> None:
+    def requeue(self, job: int, *how: str) -> None:
         """SLURM starts a requeued job after two minutes; an administrator need not wait."""
-        self.run("scontrol", "requeue", str(job))
+        self.run(*how, str(job))
         end = time.monotonic() + 90
         while self.job(job)["JobState"] != "PENDING":
             assert time.monotonic() < end, f"job {job} did not end to be requeued: {self.job(job)}"

@@ -44,7 +44,9 @@ def test_a_slurm_job_with_a_mistake_fails_and_says_why(slurm: Slurm, tmp_path: P
 
 
 @pytest.mark.full
-def test_a_requeued_slurm_job_ends_with_the_same_bits(slurm: Slurm, tmp_path: Path) -> None:
+@pytest.mark.parametrize("how", [("scontrol", "requeue"), ("scancel", "--batch", "--signal=USR1")], ids=" ".join)
+def test_a_requeued_slurm_job_ends_with_the_same_bits(slurm: Slurm, tmp_path: Path, how: tuple[str, ...]) -> None:
+    """Requeued by someone else; or by itself, at the signal that comes before the time limit."""
     job = ["experiment=tiny", "num_rounds=150", f"partition.root={tmp_path}/parts"]
     torch.set_num_threads(1)
     train.run(load_config([*job, "cluster.backend=loopback", f"run_dir={tmp_path}/undisturbed"]), train.Rank())
@@ -55,7 +57,7 @@ def test_a_requeued_slurm_job_ends_with_the_same_bits(slurm: Slurm, tmp_path: Pa
     while not (metrics.exists() and metrics.read_bytes().count(b"\n") >= 5):
         assert time.monotonic() < end, (tmp_path / f"slurm-{number}.out").read_text()
         time.sleep(0.05)
-    slurm.requeue(number)
+    slurm.requeue(number, *how)
     assert not (run_dir / "summary.json").exists(), "the job was too quick to be disturbed"
     ended = slurm.wait(number)
     log = (tmp_path / f"slurm-{number}.out").read_text()

@@ -87,7 +87,9 @@ class EachOnce(Launcher):
         try:
             returned = self._inner.launch(list(todo.values()), initial_job_idx=initial_job_idx)
         except Exception as error:  # a job on SLURM that was cancelled, say: the others' outcomes count all the same
-            returned = queue.wait_for_all() or [error] * len(todo)
+            returned = queue.wait_for_all()
+            if len(returned) != len(todo):
+                returned = [error] * len(todo)
         except BaseException:
             queue.cancel()
             raise
@@ -132,7 +134,9 @@ class SlurmQueue:
         folder = Path(self._folder.replace("%j", ""))
         if not self.used or not folder.is_dir():
             return []
-        return [path.name for path in folder.iterdir() if re.fullmatch(r"\d+(_\d+)?", path.name)]
+        names = [path.name for path in folder.iterdir() if re.fullmatch(r"\d+(_\d+)?", path.name)]
+        arrays = {name.partition("_")[0] for name in names if "_" in name}
+        return [name for name in names if name not in arrays]  # an array has a folder of its own beside its jobs'
 
 
 def _returned(overrides: Sequence[str], outcome: Outcome) -> JobReturn:

@@ -30,7 +30,7 @@ _RESUMABLE = _PLACES | {
 
 def load_config(overrides: Sequence[str]) -> Config:
     """Composes conf/config.yaml with the overrides, checks types and rules, and returns plain dataclasses."""
-    _register_schema()
+    register_schema()
     GlobalHydra.instance().clear()
     conf = importlib.resources.files("llcg_dist.conf")
     try:
@@ -41,7 +41,7 @@ def load_config(overrides: Sequence[str]) -> Config:
     except UserError:
         raise
     except Exception as error:  # Hydra raises its own errors, OmegaConf's, ANTLR's, and bare assertions
-        raise UserError(_explain(error)) from None
+        raise UserError(explain(error)) from None
     validate(config)
     return config
 
@@ -95,14 +95,14 @@ def to_yaml(config: Config) -> str:
     return OmegaConf.to_yaml(OmegaConf.structured(config))
 
 
-def _register_schema() -> None:
+def register_schema() -> None:
     store = ConfigStore.instance()
     store.store(name="schema", node=Config)
     for name, schema in DATASETS.items():
         store.store(group="dataset/schema", name=name, node=schema, package="dataset")
 
 
-def _explain(error: Exception) -> str:
+def explain(error: Exception) -> str:
     """Hydra's messages run over several lines and end in its search path; a user needs the key and the cause."""
     text = str(error) if error.__cause__ is None else f"{error} {error.__cause__}"
     text = " ".join(text.split())

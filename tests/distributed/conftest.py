@@ -1,8 +1,9 @@
-"""Jobs that several tests look at, all in the same three processes: each rank costs seconds of imports."""
+"""What several test files share: jobs in the same three processes (each rank costs seconds of imports), a SLURM."""
 
 import itertools
 import json
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ from llcg_dist.data.extras import Reads
 from llcg_dist.data.partition import assign_parts, ensure_store
 from llcg_dist.schema import PartitionConfig
 from tests.distributed.jobs import torchrun
+from tests.distributed.slurm import Slurm, slurm_cluster
 from tests.unit.graphs import community_graph
 
 TINY = ["experiment=tiny", "cluster.num_machines=2", "num_rounds=4", "algorithm.K=3"]
@@ -85,3 +87,9 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     outcome = torchrun(3, str(Path(__file__).with_name("several.py")), str(root / "jobs.json"))
     assert outcome.code == 0, outcome.err
     return root
+
+
+@pytest.fixture(scope="session")
+def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Slurm]:
+    with slurm_cluster(tmp_path_factory.mktemp("slurm")) as cluster:
+        yield cluster

@@ -33,9 +33,11 @@ def start_llcg(*arguments: str, cwd: Path | None = None) -> subprocess.Popen[str
     return start([str(BIN / "llcg"), *arguments], cwd)
 
 
-def start(command: list[str], cwd: Path | None = None) -> subprocess.Popen[str]:
+def start(
+    command: list[str], cwd: Path | None = None, inherited: dict[str, str] | None = None
+) -> subprocess.Popen[str]:
     path = f"{BIN}:{os.environ['PATH']}"
-    environment = os.environ | {"PATH": path, "LLCG_TEST_JOB": str(time.time_ns())}
+    environment = (inherited or dict(os.environ)) | {"PATH": path, "LLCG_TEST_JOB": str(time.time_ns())}
     # To files, not pipes: a job must not wait for a test that is not reading.
     out, err = tempfile.TemporaryFile("w+"), tempfile.TemporaryFile("w+")  # noqa: SIM115 - closed with the process
     process = subprocess.Popen(command, stdout=out, stderr=err, text=True, env=environment, cwd=cwd)

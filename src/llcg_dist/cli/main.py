@@ -20,6 +20,7 @@ _USAGE = """usage: llcg COMMAND [key=value ...]
                    --share 0,2 --to FOLDER: also copy what the host of machines 0 and 2 needs (server: the whole graph)
   llcg train       train: validates, cuts the graph if needed, starts 1+P processes
   llcg doctor      say what would keep a job from working, what it needs and sends, before anything starts
+  llcg train -m    sweep: one job for each combination of key=a,b,c (docs/launch.md)
   llcg report      compare run directories: llcg report PATH...
   llcg predict     write class and probability per node: llcg predict run_dir=RUN
 
@@ -102,10 +103,20 @@ def _take_share(arguments: list[str]) -> tuple[list[str], str, str]:
     return rest, found["--share"], found["--to"]
 
 
-def _train(overrides: list[str]) -> int:
+def _train(arguments: list[str]) -> int:
+    overrides = [argument for argument in arguments if argument not in ("-m", "--multirun")]
+    if len(overrides) < len(arguments):
+        from llcg_dist.cli.sweep import sweep
+
+        return sweep(overrides)
+    return train_job(overrides)
+
+
+def train_job(overrides: list[str], forked: bool = False) -> int:
+    """`forked`: the caller made a process for this job, which may train in it where one is enough."""
     config = load_config(overrides)
     # Everything that can be found wrong before processes start is found here, so that it ends in one line.
-    num_processes, run_dir = _check_job(config)
+    num_processes, run_dir = check_job(config)
     if num_processes == 0:
         say(f"{run_dir} holds a finished run: nothing to do (raise num_rounds to go on, or choose another run_dir)")
         if config.cluster.audit:
@@ -113,6 +124,10 @@ def _train(overrides: list[str]) -> int:
 
             require_passed(recorded_verdict(run_dir))
         return 0
+    if forked and num_processes == config.cluster.threads == 1 and config.cluster.max_restarts == 0:
+        from llcg_dist.train import main as train_alone
+
+        return train_alone(overrides)
     from llcg_dist.cli.launch import launch
 
     existed = run_dir.exists()
@@ -122,14 +137,15 @@ def _train(overrides: list[str]) -> int:
     return code
 
 
-def _check_job(config: Config) -> tuple[int, Path]:
+def check_job(config: Config) -> tuple[int, Path]:
     """Builds the parts where they are missing; returns how many processes to start, and the run's folder.
 
     No process where the run is finished already.
     """
     from llcg_dist.algorithms import build_algorithm
     from llcg_dist.data.partition import ensure_store
-    from llcg_dist.doctor import ERROR, WARN, check_job, num_processes
+    from llcg_dist.doctor import ERROR, WARN, num_processes
+    from llcg_dist.doctor import check_job as examine_job
     from llcg_dist.doctor.host import this_host
     from llcg_dist.run_dir import RunState, choose_run_dir, examine
 
@@ -139,7 +155,7 @@ def _check_job(config: Config) -> tuple[int, Path]:
     if examine(config, run_dir) is RunState.FINISHED:
         return 0, run_dir
     store, manifest = ensure_store(config, say, algorithm.reads)
-    findings = check_job(config, algorithm, store, manifest, this_host(config.cluster.interface))
+    findings = examine_job(config, algorithm, store, manifest, this_host(config.cluster.interface))
     for finding in findings:
         if finding.level == ERROR:
             raise UserError(finding.line)

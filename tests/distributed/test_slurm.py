@@ -1,0 +1,89 @@
+"""launch/slurm.sbatch on a real SLURM of two nodes: the same bits as `llcg train`, failures said, requeues survived."""
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+import torch
+
+from llcg_dist import train
+from llcg_dist.config import load_config
+from tests.distributed.jobs import BIN, REPOSITORY, finish, llcg, rows, start
+from tests.distributed.slurm import Slurm, processes_of
+
+SCRIPT = str(REPOSITORY / "launch" / "slurm.sbatch")
+
+
+def test_slurm_trains_over_both_nodes_to_the_bits_of_llcg_train(slurm: Slurm, tmp_path: Path) -> None:
+    job = ["experiment=tiny", "cluster.num_machines=3"]
+    number = slurm.sbatch(SCRIPT, *job, cwd=tmp_path)
+    ended = slurm.wait(number)
+    log = (tmp_path / f"slurm-{number}.out").read_text()
+    assert ended["JobState"] == "COMPLETED", log
+    run_dir = tmp_path / "runs" / f"slurm-{number}"
+    for node in ("n1", "n2"):  # two of the four ranks each, every one with its own log
+        assert len(list((run_dir / "logs" / "torchrun" / node).glob("*/attempt_0/*/stdout.log"))) == 2
+    ranks = json.loads((run_dir / "logs" / "ranks.json").read_text())["rank_of_part"]
+    assert sorted(ranks) == [1, 2, 3]
+    assert "round 3/3" in log
+
+    by_hand = llcg("train", *job, "run_dir=by-hand", cwd=tmp_path)
+    assert by_hand.code == 0, by_hand
+    assert (run_dir / "model.pt").read_bytes() == (tmp_path / "by-hand" / "model.pt").read_bytes()
+    assert not processes_of(slurm)
+
+
+def test_a_slurm_job_with_a_mistake_fails_and_says_why(slurm: Slurm, tmp_path: Path) -> None:
+    number = slurm.sbatch(SCRIPT, "experiment=tiny", "algorithm.rho=0", cwd=tmp_path)
+    ended = slurm.wait(number)
+    assert (ended["JobState"], ended["ExitCode"]) == ("FAILED", "2:0")
+    said = (tmp_path / f"slurm-{number}.out").read_text().splitlines()
+    assert said == ["llcg: error: algorithm.rho=0.0: must be a positive number"]
+    assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("how", [("scontrol", "requeue"), ("scancel", "--batch", "--signal=USR1")], ids=" ".join)
+def test_a_requeued_slurm_job_ends_with_the_same_bits(slurm: Slurm, tmp_path: Path, how: tuple[str, ...]) -> None:
+    """Requeued by someone else; or by itself, at the signal that comes before the time limit."""
+    job = ["experiment=tiny", "num_rounds=150", f"partition.root={tmp_path}/parts"]
+    torch.set_num_threads(1)
+    train.run(load_config([*job, "cluster.backend=loopback", f"run_dir={tmp_path}/undisturbed"]), train.Rank())
+
+    number = slurm.sbatch(SCRIPT, *job, cwd=tmp_path)
+    run_dir = tmp_path / "runs" / f"slurm-{number}"
+    metrics, end = run_dir / "metrics.jsonl", time.monotonic() + 120
+    while not (metrics.exists() and metrics.read_bytes().count(b"\n") >= 5):
+        assert time.monotonic() < end, (tmp_path / f"slurm-{number}.out").read_text()
+        time.sleep(0.05)
+    slurm.requeue(number, *how)
+    assert not (run_dir / "summary.json").exists(), "the job was too quick to be disturbed"
+    ended = slurm.wait(number)
+    log = (tmp_path / f"slurm-{number}.out").read_text()
+    assert (ended["JobState"], ended["Restarts"]) == ("COMPLETED", "1"), log
+    assert "going on after round" in log
+    assert [row["round"] for row in rows(run_dir)] == list(range(1, 151))
+    assert (run_dir / "model.pt").read_bytes() == (tmp_path / "undisturbed" / "model.pt").read_bytes()
+
+
+def test_a_sweep_through_submitit_runs_on_slurm(slurm: Slurm, tmp_path: Path) -> None:
+    """One SLURM job per configuration, on two nodes each; the one that cannot work is not submitted."""
+    command = [str(BIN / "llcg"), "train", "-m", "experiment=tiny", "algorithm.K=1,2,0"]
+    command += ["hydra/launcher=submitit_slurm", "hydra.launcher.nodes=2", "hydra.launcher.timeout_min=5"]
+    swept = finish(start(command, tmp_path, slurm.environment), limit=280)
+    (folder,) = (tmp_path / "runs" / "sweeps").iterdir()
+    assert swept.code == 1, swept
+    assert "2 of 3 jobs done" in swept.out
+    listed = [line for line in swept.err.splitlines() if line.startswith("llcg: error: ")]  # submitit speaks of sacct
+    assert listed == ["llcg: error: algorithm.K=0: algorithm.K=0.0: must be a positive number of local steps"]
+    for K in (1, 2):
+        run_dir = folder / f"algorithm.K={K}"
+        logs = run_dir / "logs" / "torchrun"
+        assert sum(len(list((logs / node).glob("*/attempt_0/*/stdout.log"))) for node in ("n1", "n2")) == 3
+        assert all((logs / node).is_dir() for node in ("n1", "n2"))
+    alone = load_config(["experiment=tiny", "algorithm.K=2", "cluster.backend=loopback", f"run_dir={tmp_path}/alone"])
+    alone.partition.root = str(tmp_path / "partitions")
+    torch.set_num_threads(1)
+    train.run(alone, train.Rank())
+    assert (folder / "algorithm.K=2" / "model.pt").read_bytes() == (tmp_path / "alone" / "model.pt").read_bytes()

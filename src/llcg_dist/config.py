@@ -24,7 +24,7 @@ _PLACES = {"run_dir", "partition.root", "dataset.root", "checkpoint.dir", "evalu
 # Settings that may also change when a run is resumed; the model it ends with stays the same.
 _RESUMABLE = _PLACES | {
     "resume", "verify", "checkpoint.every", "checkpoint.keep", "cluster.backend", "cluster.device", "cluster.threads",
-    "cluster.timeout", "cluster.join_timeout", "cluster.max_restarts",
+    "cluster.timeout", "cluster.join_timeout", "cluster.max_restarts", "logger",
 }  # fmt: skip
 
 

@@ -19,6 +19,7 @@ from llcg_dist.core.evaluate import Scores
 from llcg_dist.data.store import write_bytes, write_json
 from llcg_dist.engine import RoundResult
 from llcg_dist.errors import UserError
+from llcg_dist.loggers import Loggers
 from llcg_dist.schema import Config
 
 log = logging.getLogger(__name__)
@@ -52,6 +53,7 @@ class Recorder:
         self._written = len(self.rows)
         self._end = self._metrics.seek(0, os.SEEK_END)
         self._peak_rss_mb_machine: float | None = None
+        self._loggers = Loggers(config, run_dir, self.rows)
 
     @property
     def elapsed(self) -> float:
@@ -88,6 +90,7 @@ class Recorder:
         log.info(
             "round %d: val %s, steps %d, machine losses %s", result.round, row["val_score"], row["local_steps"], losses
         )
+        row["warnings"] += self._loggers.round(row)
         self.rows.append(row)
         self._try_to_write_rows()
         self.on_round(row)
@@ -143,6 +146,7 @@ class Recorder:
         }
         write_json(self._run_dir / "wire.json", ledger.as_json())
         write_json(self._run_dir / "summary.json", summary)
+        self._loggers.finish(summary)
         return summary
 
     def _sum(self, key: str) -> Any:

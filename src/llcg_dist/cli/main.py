@@ -98,8 +98,10 @@ def _check_job(config: Config) -> tuple[int, Path]:
     """
     from llcg_dist.algorithms import build_algorithm
     from llcg_dist.data.partition import ensure_store
+    from llcg_dist.loggers import require_installed
     from llcg_dist.run_dir import RunState, choose_run_dir, examine
 
+    require_installed(config)
     algorithm = build_algorithm(config)
     algorithm.local_steps()
     run_dir = choose_run_dir(config)

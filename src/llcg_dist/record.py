@@ -1,4 +1,4 @@
-"""A run's records: config.yaml, metrics.jsonl, summary.json, wire.json, model.pt, best.pt; all the server's."""
+"""A run's records, all the server's: config.yaml, partition.json, metrics.jsonl, summary.json, wire.json, models."""
 
 import io
 import json
@@ -16,7 +16,8 @@ from torch import Tensor
 from llcg_dist.comm.ledger import Ledger
 from llcg_dist.config import to_yaml
 from llcg_dist.core.evaluate import Scores
-from llcg_dist.data.store import write_bytes, write_json
+from llcg_dist.data.graph import edges_between_parts
+from llcg_dist.data.store import Shard, write_bytes, write_json
 from llcg_dist.engine import RoundResult
 from llcg_dist.errors import UserError
 from llcg_dist.loggers import Loggers
@@ -172,6 +173,16 @@ class Recorder:
         for name in list(self._pending_models):
             write_bytes(self._run_dir / name, self._pending_models[name])
             del self._pending_models[name]
+
+
+def record_partition(run_dir: Path, manifest: dict[str, Any], whole: Shard) -> None:
+    """partition.json: what the parts look like, so that a report needs no store."""
+    path = run_dir / "partition.json"
+    if path.exists():
+        return
+    keys = ("partitioner", "seed", "num_parts", "num_nodes", "num_edges", "cut_edges", "label_counts", "parts")
+    between = edges_between_parts(whole.graph, whole.extra["assignment"], manifest["num_parts"])
+    write_json(path, {key: manifest[key] for key in keys} | {"edges_between_parts": between.tolist()})
 
 
 def read_rows(run_dir: Path, last_round: int) -> list[Row]:

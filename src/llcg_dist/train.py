@@ -36,6 +36,7 @@ from llcg_dist.process import (
     log_to,
     name_of,
 )
+from llcg_dist.record import record_partition
 from llcg_dist.run_dir import RunLock, RunState, choose_run_dir, examine
 from llcg_dist.schema import Config
 from llcg_dist.server import Server
@@ -134,6 +135,7 @@ def _serve(config: Config, algorithm: Algorithm, cluster: Cluster, device: str, 
     reply = {"rank_of_part": rank_of_part, "start_round": start_round, "planned_rounds": server.planned_rounds}
     cluster.broadcast_json(reply)
     write_json(run_dir / "logs" / "ranks.json", {"rank_of_part": rank_of_part})
+    record_partition(run_dir, manifest, whole)
     log.info("store %s, rank of each part %s, going on after round %d", store, rank_of_part, start_round)
     names = {rank: name_of(rank, part) for part, rank in enumerate(rank_of_part)}
     cluster.watch(names, config.cluster.timeout, interrupt)
@@ -177,6 +179,7 @@ def _run_alone(config: Config, algorithm: Algorithm, run_dir: Path) -> None:
     whole = read_shard(store / "global", config.verify)
     device = _device(config.cluster.device)
     if algorithm.trains_on_parts:
+        record_partition(run_dir, manifest, whole)
         graphs = [read_shard(store / f"part{part}", config.verify).graph for part in range(config.cluster.num_machines)]
     else:
         graphs = [whole.graph] if any(algorithm.local_steps()) else []

@@ -39,17 +39,23 @@ class Loggers:
     """All loggers of a run. One that fails is left out from then on, with a warning; training goes on."""
 
     def __init__(self, config: Config, run_dir: Path, rows: Iterable[dict[str, Any]]) -> None:
-        """`rows` are those that an earlier start of the run has recorded."""
+        """`rows` are those that an earlier start of the run has recorded. Nothing is opened before the first round."""
         require_installed(config)
-        self._run_dir = run_dir
+        self._config, self._run_dir = config, run_dir
         self._points = Points()
+        self._earlier = [self._points.add(row) for row in rows]
         self._warnings: list[str] = []
-        self._loggers = {name: _build(name, run_dir) for name in chosen(config.logger)}
-        settings, earlier = flat_items(config), [self._points.add(row) for row in rows]
-        self._each(lambda logger: logger.start(settings, earlier))
+        self._loggers: dict[str, Logger] | None = None
+
+    def _start(self) -> None:
+        settings = flat_items(self._config)
+        self._loggers = {name: _build(name, self._run_dir) for name in chosen(self._config.logger)}
+        self._each(lambda logger: logger.start(settings, self._earlier))
 
     def round(self, row: dict[str, Any]) -> list[str]:
         """Returns what went wrong since the last round."""
+        if self._loggers is None:
+            self._start()
         point = self._points.add(row)
         self._each(lambda logger: logger.round(point))
         warnings, self._warnings = self._warnings, []
@@ -61,13 +67,14 @@ class Loggers:
             self._each(lambda logger: logger.finish(summary, table))
 
     def _each(self, call: Callable[[Logger], None]) -> None:
-        for name, logger in list(self._loggers.items()):
+        loggers = self._loggers or {}
+        for name, logger in list(loggers.items()):
             try:
                 call(logger)
             except PeerLostError:  # the heartbeat's, raised wherever the main thread is
                 raise
             except Exception as error:  # whatever three libraries may raise
-                del self._loggers[name]
+                del loggers[name]
                 reason = " ".join(str(error).split())[:200] or type(error).__name__
                 self._warnings.append(f"logger={name} gave up ({reason}); metrics.jsonl goes on")
                 log.warning(self._warnings[-1])

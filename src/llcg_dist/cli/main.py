@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from llcg_dist import __version__
-from llcg_dist.cli.console import percent, print_error, say, summary_table, table
+from llcg_dist.cli.console import percent, print_error, say, table
 from llcg_dist.cli.help import describe
 from llcg_dist.config import load_config
 from llcg_dist.errors import UserError
@@ -121,8 +121,10 @@ def _report(paths: list[str]) -> int:
 
     if not paths:
         raise UserError("report: name at least one run directory, or a folder of them")
-    page, summaries = write_report([Path(path) for path in paths])
-    say(table(*summary_table(summaries)))
+    page, results = write_report([Path(path) for path in paths])
+    for title, rows in results.items():
+        say(f"{title}: mean ± standard deviation over seeds")
+        say(table(list(rows[0]), [[cell.text for cell in row.values()] for row in rows]) + "\n")
     say(f"report in {page}")
     return 0
 

@@ -19,7 +19,7 @@ _USAGE = """usage: llcg COMMAND [key=value ...]
 
   llcg partition   cut the graph into parts and write them to partition.root
   llcg train       train: validates, cuts the graph if needed, starts 1+P processes
-  llcg report      compare run directories: llcg report PATH...
+  llcg report      compare runs or sweeps in tables, figures and one HTML page: llcg report PATH...
   llcg predict     write class and probability per node: llcg predict run_dir=RUN
 
 Settings are Hydra overrides: groups (algorithm=psgd_pa, model=gcn, partition=random) and keys (algorithm.K=16).

@@ -45,7 +45,7 @@ def _seconds(study: Study) -> Figure:
         whole, parallel = _mean(group, "seconds_round"), all(map(_is_parallel, group.runs))
         busy = max(whole - time["exchange"] - time["correct"], 0.0)
         begin = 0.0 if parallel else min(time["evaluate"], busy)
-        work = time["local"] if parallel else busy - begin
+        work = time["local"] if parallel or not time["local"] else busy - begin
         lanes = [("local", begin, work, -0.19), ("evaluate", 0.0, time["evaluate"], 0.19)]
         lanes += [("exchange", busy, time["exchange"], 0.0), ("correct", busy + time["exchange"], time["correct"], 0.0)]
         for phase, start, length, lane in lanes:
@@ -62,8 +62,9 @@ def _seconds(study: Study) -> Figure:
     drawn.legend(loc="outside lower center", ncols=4, handlelength=1.2)
     caption = (
         "A mean round from left to right: in the upper lane the slowest machine's local steps, in the lower lane the "
-        "server, which meanwhile judges the round before: what lies below local steps costs no time. Then the exchange "
-        "and the correction. Runs in one process (loopback, single) do one after the other."
+        "server, which meanwhile judges the round before: what lies below local steps costs no time, and a gap is a "
+        "machine that waits for the server. Then the exchange and the correction. Runs in one process (loopback, "
+        "single) do one after the other."
     )
     return Figure("seconds_by_phase", "Time of a round", caption, drawn, data)
 

@@ -58,6 +58,11 @@ def curve_figures(study: Study) -> list[Figure]:
             "When the model of each round was ready, starting up not counted. Times of different hosts, or of "
             "machines that share one process (loopback), are not to be compared.",
         ),
+        _figure(
+            "steps_by_round", "Local steps by round", study, ("round", _rounds), ("local steps", "local_steps", 1),
+            "How many steps a machine takes on its own before it sends its model: K of them, growing with rho. "
+            "The more, the fewer rounds, and the further the machines drift apart between two of them.",
+        ),
     ]  # fmt: skip
     return [*figures, *_further(study)]
 
@@ -190,6 +195,7 @@ def _plain_ticks(axis: Axis) -> None:
 def _legend(drawn: Canvas, axes: Axes, columns: int = 0) -> None:
     handles, labels = axes.get_legend_handles_labels()
     if handles:
-        widest = max(map(len, labels))
-        fitting = columns or max(1, min(4, int(13 * drawn.get_size_inches()[0] / (widest + 9))))
+        fitting = columns or max(1, int(14 * drawn.get_size_inches()[0] / (max(map(len, labels)) + 7)))
+        lines = -(-len(labels) // fitting)
+        fitting = -(-len(labels) // lines)  # no line much shorter than the others
         drawn.legend(handles, labels, loc="outside lower center", ncols=fitting, handlelength=3.2)

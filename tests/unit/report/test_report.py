@@ -124,7 +124,7 @@ def test_every_figure_comes_with_its_picture_and_its_numbers(tmp_path: Path) -> 
     page, _ = write_report([tmp_path])
     names = figures_of(page)
     assert names == [
-        "score_by_round", "loss_by_round", "score_by_bytes", "score_by_time", "diagnostics",
+        "score_by_round", "loss_by_round", "score_by_bytes", "score_by_time", "steps_by_round", "diagnostics",
         "bytes_by_kind", "seconds_by_phase", "memory", "partition",
     ]  # fmt: skip
     for name in names:

@@ -102,7 +102,7 @@ def _mean(group: Group, key: str) -> float:
 
 
 def _bars(number: int) -> tuple[Any, Axes]:
-    drawn = canvas(height=max(3.6, 1.2 + 0.5 * number))
+    drawn = canvas(height=max(3.6, 1.2 + (0.5 if number <= 10 else 0.32) * number))
     return drawn, drawn.subplots()
 
 

@@ -9,7 +9,7 @@ from matplotlib.axis import Axis
 from matplotlib.figure import Figure as Canvas
 from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 
-from llcg_dist.report.figure import Figure, canvas, hover_of
+from llcg_dist.report.figure import WIDTH, Figure, canvas, hover_of
 from llcg_dist.report.groups import Group, Study
 from llcg_dist.report.runs import Run
 from llcg_dist.report.style import line_style
@@ -77,7 +77,7 @@ def overview(study: Study) -> Canvas:
     _dress(losses, "round", "training loss")
     for axes in (scores, losses):
         axes.set_title("whole graph, after each round")
-    _legend(drawn, scores, columns=4)
+    _legend(drawn, scores)
     return drawn
 
 
@@ -85,7 +85,8 @@ def _figure(
     name: str, title: str, study: Study, x: tuple[str, X], y: tuple[str, str, float], caption: str, log: bool = False
 ) -> Figure:
     (x_label, x_of), (y_label, key, scale) = x, y
-    drawn = canvas()
+    lines, _ = _legend_shape([group.label for group in study.groups], WIDTH)
+    drawn = canvas(height=3.4 + 0.2 * lines)
     axes = drawn.subplots()
     if log:
         axes.set_xscale("log")
@@ -102,18 +103,21 @@ def _further(study: Study) -> list[Figure]:
     if not keys:
         return []
     columns = min(3, len(keys))
-    drawn = canvas(3.8 * columns, 0.5 + 2.7 * -(-len(keys) // columns))
-    grid = drawn.subplots(-(-len(keys) // columns), columns, squeeze=False).ravel()
+    rows, width = -(-len(keys) // columns), 3.8 * columns
+    lines, _ = _legend_shape([group.label for group in study.groups], width)
+    drawn = canvas(width, 0.2 + 0.2 * lines + 2.7 * rows)
+    grid = drawn.subplots(rows, columns, squeeze=False).ravel()
     data, panels, told = [], [], []
     for axes, key in zip(grid, keys, strict=False):
-        series, rows = _lines(axes, study.groups, _rounds, key, 1)
+        series, points = _lines(axes, study.groups, _rounds, key, 1)
         name, meaning = _EXPLAINED.get(key, (key, ""))
-        lowest = min((value for line in series for value in line["y"]), default=0.0)
+        drawn_values = [value for line in series for value in line["y"]]
         _dress(axes, "round", name)
-        if lowest > 0:
+        if min(drawn_values, default=0) > 0:
             axes.set_yscale("log")
             _plain_ticks(axes.yaxis)
-        data += [{"column": key, **row} for row in rows]
+            axes.set_ylim(min(drawn_values) / 1.6, max(drawn_values) * 1.6)
+        data += [{"column": key, **point} for point in points]
         told += [f"{name} is {meaning}"] if meaning else []
         panels.append((axes, series))
     for axes in grid[len(keys) :]:
@@ -192,10 +196,15 @@ def _plain_ticks(axis: Axis) -> None:
     axis.set_minor_locator(NullLocator())
 
 
-def _legend(drawn: Canvas, axes: Axes, columns: int = 0) -> None:
+def _legend(drawn: Canvas, axes: Axes) -> None:
     handles, labels = axes.get_legend_handles_labels()
     if handles:
-        fitting = columns or max(1, int(14 * drawn.get_size_inches()[0] / (max(map(len, labels)) + 7)))
-        lines = -(-len(labels) // fitting)
-        fitting = -(-len(labels) // lines)  # no line much shorter than the others
-        drawn.legend(handles, labels, loc="outside lower center", ncols=fitting, handlelength=3.2)
+        _, columns = _legend_shape(labels, drawn.get_size_inches()[0])
+        drawn.legend(handles, labels, loc="outside lower center", ncols=columns, handlelength=3.2)
+
+
+def _legend_shape(labels: Sequence[str], width: float) -> tuple[int, int]:
+    """Lines and columns of a legend that fits into so many inches, no line much shorter than the others."""
+    fitting = max(1, int(14 * width / (max(map(len, labels)) + 7)))
+    lines = -(-len(labels) // fitting)
+    return lines, -(-len(labels) // lines)

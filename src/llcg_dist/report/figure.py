@@ -15,6 +15,8 @@ from matplotlib.figure import Figure as Canvas
 from llcg_dist.report.style import COLOURS, INK
 
 Cells = Sequence[dict[str, Any]]
+WIDTH = 5.6
+"""Inches of a figure that takes half of the page."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +33,7 @@ class Figure:
     wide: bool = False
 
 
-def canvas(width: float = 5.6, height: float = 3.6) -> Canvas:
+def canvas(width: float = WIDTH, height: float = 3.6) -> Canvas:
     return Canvas(figsize=(width, height), layout="constrained")
 
 

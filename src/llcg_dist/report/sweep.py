@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
-from llcg_dist.report.figure import Figure, canvas
+from llcg_dist.report.figure import WIDTH, Figure, canvas
 from llcg_dist.report.groups import Group, Study, is_numeric
 from llcg_dist.report.style import line_style
 
@@ -69,7 +69,7 @@ def _line(study: Study, method: str, groups: Sequence[Group], key: str) -> Figur
 
 def _heat_map(study: Study, method: str, groups: Sequence[Group], row_key: str, column_key: str) -> Figure:
     rows, columns = (sorted({group.keys[key] for group in groups}) for key in (row_key, column_key))
-    drawn = canvas(max(5.6, 1.9 + 0.85 * len(columns)), max(3.6, 1.4 + 0.5 * len(rows)))
+    drawn = canvas(max(WIDTH, 1.9 + 0.85 * len(columns)), max(3.6, 1.4 + 0.5 * len(rows)))
     axes = drawn.subplots()
     means = np.full((len(rows), len(columns)), np.nan)
     data = []

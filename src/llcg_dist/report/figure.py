@@ -11,12 +11,14 @@ from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from llcg_dist.report.style import COLOURS, INK
 
 Cells = Sequence[dict[str, Any]]
 WIDTH = 5.6
 """Inches of a figure that takes half of the page."""
+_DPI = 110
 
 
 @dataclass(frozen=True)
@@ -34,7 +36,7 @@ class Figure:
 
 
 def canvas(width: float = WIDTH, height: float = 3.6) -> Canvas:
-    return Canvas(figsize=(width, height), layout="constrained")
+    return Canvas(figsize=(width, height), dpi=_DPI, layout="constrained")
 
 
 def write_files(figure: Figure, folder: Path) -> None:
@@ -42,8 +44,16 @@ def write_files(figure: Figure, folder: Path) -> None:
     write_csv(folder / f"{figure.name}.csv", figure.data)
 
 
+def _lay_out(drawn: Canvas) -> None:
+    """Once: it takes longer than drawing, and every file shall have the same places."""
+    if isinstance(drawn.get_layout_engine(), ConstrainedLayoutEngine):
+        drawn.draw_without_rendering()
+        drawn.set_layout_engine("none")
+
+
 def save_png(canvas_: Canvas, path: Path) -> None:
-    canvas_.savefig(path, dpi=110, facecolor="white", metadata={"Software": None})
+    _lay_out(canvas_)
+    canvas_.savefig(path, dpi=_DPI, facecolor="white", metadata={"Software": None})
 
 
 def write_csv(path: Path, rows: Cells) -> None:
@@ -57,6 +67,7 @@ def write_csv(path: Path, rows: Cells) -> None:
 def inline_svg(figure: Figure) -> str:
     """The picture as a part of the page: text stays text, and colours follow the page into the dark."""
     buffer = io.StringIO()
+    _lay_out(figure.canvas)
     figure.canvas.savefig(buffer, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
     svg = buffer.getvalue()
     svg = svg[svg.index("<svg") :]
@@ -74,7 +85,7 @@ def inline_svg(figure: Figure) -> str:
 
 def hover_of(drawn: Canvas, axes: Axes, series: Cells) -> dict[str, Any]:
     """Where a pointer is in data: the axes' corners in the picture's own units (points from the upper left)."""
-    drawn.draw_without_rendering()
+    _lay_out(drawn)
     width, height = 72 * drawn.get_size_inches()
     box = axes.get_position()
     corners = [box.x0 * width, (1 - box.y1) * height, box.x1 * width, (1 - box.y0) * height]

@@ -11,6 +11,8 @@ from llcg_dist.schema import Config, ModelConfig
 _LAYER_OF_MODEL = {"sage": "S", "gcn": "G", "mlp": "L"}
 _OTHER_MODELS = ("gat", "appnp", "resgcn", "skip_sage")
 
+_LOGGERS = ("tensorboard", "mlflow", "wandb")
+
 _CHOICES = {
     "partition.method": ("metis", "random"),
     "model.name": (*_LAYER_OF_MODEL, "arch", *_OTHER_MODELS),
@@ -59,6 +61,7 @@ def validate(config: Config) -> None:
     for key, most in _MOST.items():
         _require(_value(config, key) <= most, config, key, f"must be at most {most:,}")
     check_name(config.dataset)
+    _require(_is_logger(config.logger), config, "logger", f"must be auto, none, or some of {', '.join(_LOGGERS)}")
     algorithm = config.algorithm
     _require(0 <= config.model.dropout < 1, config, "model.dropout", "must lie in [0, 1)")
     _require(0 < algorithm.K < float("inf"), config, "algorithm.K", "must be a positive number of local steps")
@@ -163,6 +166,10 @@ def _check_arch(config: Config) -> None:
     if model.arch:
         rule = "has no effect on a model that is spelled out; write a leading B into model.arch"
         _require(not model.input_norm, config, "model.input_norm", rule)
+
+
+def _is_logger(value: Any) -> bool:
+    return value in ("auto", "none", *_LOGGERS) or (isinstance(value, list) and all(name in _LOGGERS for name in value))
 
 
 def _is_fanout(value: Any) -> bool:

@@ -19,12 +19,12 @@ from llcg_dist.errors import UserError
 from llcg_dist.schema import Config
 
 # Settings that say where a job runs, not what it computes: ranks on different hosts may differ in them.
-_PLACES = {"run_dir", "partition.root", "dataset.root", "checkpoint.dir", "evaluate.scratch", "cluster.interface"}
+PLACES = {"run_dir", "partition.root", "dataset.root", "checkpoint.dir", "evaluate.scratch", "cluster.interface"}
 
 # Settings that may also change when a run is resumed; the model it ends with stays the same.
-_RESUMABLE = _PLACES | {
+_RESUMABLE = PLACES | {
     "resume", "verify", "checkpoint.every", "checkpoint.keep", "cluster.backend", "cluster.device", "cluster.threads",
-    "cluster.timeout", "cluster.join_timeout", "cluster.max_restarts", "cluster.audit",
+    "cluster.timeout", "cluster.join_timeout", "cluster.max_restarts", "cluster.audit", "logger",
 }  # fmt: skip
 
 
@@ -58,7 +58,7 @@ def flat_items(config: Any, prefix: str = "") -> dict[str, Any]:
     return items
 
 
-def fingerprint(config: Any, ignore: set[str] = _PLACES) -> str:
+def fingerprint(config: Any, ignore: set[str] = PLACES) -> str:
     """A short hash of settings; two ranks, or a store and its reader, with the same one mean the same thing."""
     items = {key: value for key, value in flat_items(config).items() if key not in ignore}
     return hashlib.sha256(json.dumps(items, sort_keys=True).encode()).hexdigest()[:16]
@@ -66,14 +66,14 @@ def fingerprint(config: Any, ignore: set[str] = _PLACES) -> str:
 
 def meaning(config: Config) -> dict[str, Any]:
     """The settings that all ranks of a job must share, as they look after crossing as JSON."""
-    items = {key: value for key, value in flat_items(config).items() if key not in _PLACES}
+    items = {key: value for key, value in flat_items(config).items() if key not in PLACES}
     return json.loads(json.dumps(items))
 
 
 def resume_conflicts(old: dict[str, Any], new: Config) -> list[str]:
     """What keeps `new` from continuing a run of the settings `old` (as config.yaml holds them): a line per key."""
     now = flat_items(new)
-    before = _flat_dict(old)
+    before = flat_dict(old)
     differing = [key for key in {*now, *before} if now.get(key) != before.get(key) and key not in _RESUMABLE]
     if (
         "num_rounds" in differing
@@ -84,10 +84,10 @@ def resume_conflicts(old: dict[str, Any], new: Config) -> list[str]:
     return [f"{key} ({before.get(key)} there, {now.get(key)} here)" for key in sorted(differing)]
 
 
-def _flat_dict(nested: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+def flat_dict(nested: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     items: dict[str, Any] = {}
     for key, value in nested.items():
-        items |= _flat_dict(value, f"{prefix}{key}.") if isinstance(value, dict) else {f"{prefix}{key}": value}
+        items |= flat_dict(value, f"{prefix}{key}.") if isinstance(value, dict) else {f"{prefix}{key}": value}
     return items
 
 

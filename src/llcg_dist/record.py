@@ -1,4 +1,4 @@
-"""A run's records: config.yaml, metrics.jsonl, summary.json, wire.json, model.pt, best.pt; all the server's."""
+"""A run's records, all the server's: config.yaml, partition.json, metrics.jsonl, summary.json, wire.json, models."""
 
 import io
 import json
@@ -16,9 +16,11 @@ from torch import Tensor
 from llcg_dist.comm.ledger import Ledger
 from llcg_dist.config import to_yaml
 from llcg_dist.core.evaluate import Scores
-from llcg_dist.data.store import write_bytes, write_json
+from llcg_dist.data.graph import edges_between_parts
+from llcg_dist.data.store import Shard, write_bytes, write_json
 from llcg_dist.engine import RoundResult
 from llcg_dist.errors import UserError
+from llcg_dist.loggers import Loggers
 from llcg_dist.schema import Config
 
 log = logging.getLogger(__name__)
@@ -52,6 +54,7 @@ class Recorder:
         self._written = len(self.rows)
         self._end = self._metrics.seek(0, os.SEEK_END)
         self._peak_rss_mb_machine: float | None = None
+        self._loggers = Loggers(config, run_dir, self.rows)
 
     @property
     def elapsed(self) -> float:
@@ -90,6 +93,7 @@ class Recorder:
         log.info(
             "round %d: val %s, steps %d, machine losses %s", result.round, row["val_score"], row["local_steps"], losses
         )
+        row["warnings"] += self._loggers.round(row)
         self.rows.append(row)
         self._try_to_write_rows()
         self.on_round(row)
@@ -160,6 +164,7 @@ class Recorder:
         verdict = {"audit": audit} if audit else {}
         write_json(self._run_dir / "wire.json", wire | {"halo_bytes": halo_bytes} | verdict)
         write_json(self._run_dir / "summary.json", summary)
+        self._loggers.finish(summary)
         return summary
 
     def _sum(self, key: str) -> Any:
@@ -185,6 +190,16 @@ class Recorder:
         for name in list(self._pending_models):
             write_bytes(self._run_dir / name, self._pending_models[name])
             del self._pending_models[name]
+
+
+def record_partition(run_dir: Path, manifest: dict[str, Any], whole: Shard) -> None:
+    """partition.json: what the parts look like, so that a report needs no store."""
+    path = run_dir / "partition.json"
+    if path.exists():
+        return
+    keys = ("partitioner", "seed", "num_parts", "num_nodes", "num_edges", "cut_edges", "label_counts", "parts")
+    between = edges_between_parts(whole.graph, whole.extra["assignment"], manifest["num_parts"])
+    write_json(path, {key: manifest[key] for key in keys} | {"edges_between_parts": between.tolist()})
 
 
 def read_rows(run_dir: Path, last_round: int) -> list[Row]:

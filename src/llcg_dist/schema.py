@@ -155,5 +155,7 @@ class Config:
     """auto (continue an unfinished run in run_dir), must (fail where there is nothing to continue) or never."""
     verify: str = "full"
     """What is checked of a stored graph before it is used: full (sizes and checksums) or sizes."""
+    logger: Any = "auto"
+    """Curves besides metrics.jsonl: tensorboard, mlflow, wandb, a list, none, or auto (tensorboard where installed)."""
     run_dir: str | None = None
     """Folder of the run's records; default runs/<date>_<time>_<dataset>_<algorithm>."""

@@ -44,6 +44,7 @@ from llcg_dist.process import (
     log_to,
     name_of,
 )
+from llcg_dist.record import record_partition
 from llcg_dist.run_dir import RunLock, RunState, choose_run_dir, examine
 from llcg_dist.schema import Config
 from llcg_dist.server import Server
@@ -164,6 +165,7 @@ def _serve(
         server = _server(config, algorithm, store, whole, manifest, run_dir, start_round, device)
     cluster.broadcast_json({"start_round": start_round, "planned_rounds": server.planned_rounds})
     write_json(run_dir / "logs" / "ranks.json", {"rank_of_part": rank_of_part, "server": cluster.server})
+    record_partition(run_dir, manifest, whole)
     log.info("store %s, rank of each part %s, going on after round %d", store, rank_of_part, start_round)
     if algorithm.reads is Reads.WHOLE_TOPOLOGY:
         cluster.among_machines()
@@ -222,6 +224,7 @@ def _run_alone(config: Config, algorithm: Algorithm, run_dir: Path) -> None:
     fetched = [FeatureTraffic() for _ in range(config.cluster.num_machines)]
     views: list[View] = []
     if algorithm.trains_on_parts:
+        record_partition(run_dir, manifest, whole)
         views = _views_of_all_parts(config, algorithm, store, fetched)
     elif any(algorithm.local_steps()):
         views = [GraphView(whole.graph)]

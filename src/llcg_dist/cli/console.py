@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from llcg_dist.columns import sent_bytes
 from llcg_dist.schema import Config
 
 
@@ -45,7 +46,7 @@ class Progress:
 
     def round(self, row: dict[str, Any]) -> None:
         done = row["round"]
-        self._bytes += row["bytes_up"] + row["bytes_down"] + row["feature_bytes"] + row["gradient_bytes"]
+        self._bytes += sent_bytes(row)
         elapsed = time.monotonic() - self._started
         left = elapsed / max(1, done - self._start) * (self._rounds - done)
         pieces = [f"{self._name} round {done}/{self._rounds}"]

@@ -71,7 +71,7 @@ def _of_the_store(config: Config, algorithm: Algorithm, host: Host, ranks_here: 
         what = f"{path} holds part(s) {', '.join(map(str, held))} alone"
         return [Finding(OK, "parts", what, "machines can run here, rank 0 cannot: examine the rest on its host")]
     try:
-        store, manifest = ensure_store(config, say)
+        store, manifest = ensure_store(config, say, algorithm.reads)
         print_parts(manifest)
         return check_parts_and_memory(config, algorithm, store, manifest, host, ranks_here)
     except UserError as error:

@@ -8,7 +8,7 @@ from dataclasses import MISSING
 from pathlib import Path
 
 from llcg_dist import __version__
-from llcg_dist.cli.console import print_error, say, summary_table, table
+from llcg_dist.cli.console import print_error, say, table
 from llcg_dist.cli.help import describe
 from llcg_dist.config import load_config
 from llcg_dist.errors import TrainingError, UserError
@@ -21,7 +21,7 @@ _USAGE = """usage: llcg COMMAND [key=value ...]
   llcg train       train: validates, cuts the graph if needed, starts 1+P processes
   llcg doctor      say what would keep a job from working, what it needs and sends, before anything starts
   llcg train -m    sweep: one job for each combination of key=a,b,c (docs/launch.md)
-  llcg report      compare run directories: llcg report PATH...
+  llcg report      compare runs or sweeps in tables, figures and one HTML page: llcg report PATH...
   llcg predict     write class and probability per node: llcg predict run_dir=RUN
 
 Settings are Hydra overrides: groups (algorithm=psgd_pa, model=gcn, partition=random) and keys (algorithm.K=16).
@@ -147,8 +147,10 @@ def check_job(config: Config) -> tuple[int, Path]:
     from llcg_dist.doctor import ERROR, WARN, num_processes
     from llcg_dist.doctor import check_job as examine_job
     from llcg_dist.doctor.host import this_host
+    from llcg_dist.loggers import require_installed
     from llcg_dist.run_dir import RunState, choose_run_dir, examine
 
+    require_installed(config)
     algorithm = build_algorithm(config)
     algorithm.local_steps()
     run_dir = choose_run_dir(config)
@@ -179,8 +181,10 @@ def _report(paths: list[str]) -> int:
 
     if not paths:
         raise UserError("report: name at least one run directory, or a folder of them")
-    page, summaries = write_report([Path(path) for path in paths])
-    say(table(*summary_table(summaries)))
+    page, results = write_report([Path(path) for path in paths])
+    for title, rows in results.items():
+        say(f"{title}: mean ± standard deviation over seeds")
+        say(table(list(rows[0]), [[cell.text for cell in row.values()] for row in rows]) + "\n")
     say(f"report in {page}")
     return 0
 

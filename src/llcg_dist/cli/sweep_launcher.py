@@ -30,7 +30,7 @@ def job_name(overrides: Sequence[str]) -> str:
 class EachOnce(Launcher):
     def __init__(self, inner: Any, sweep_dir: Path, fixed: Sequence[str]) -> None:
         self._inner, self._sweep_dir, self._fixed = inner, sweep_dir, set(fixed)
-        self._prepared: dict[Path, str] = {}
+        self._prepared: dict[tuple[Any, ...], str] = {}
         self.outcomes: dict[str, Outcome] = {}
         """Of every job so far, by its name."""
 
@@ -70,17 +70,19 @@ class EachOnce(Launcher):
 
     def _prepare(self, config: Any) -> None:
         """The graph is loaded and cut here, once for all jobs that share it."""
+        from llcg_dist.algorithms import build_algorithm
         from llcg_dist.data.partition import ensure_store, store_path
 
-        store = store_path(config)
-        if store not in self._prepared:
-            self._prepared[store] = ""
+        reads = build_algorithm(config).reads
+        what = store_path(config), reads, config.algorithm.storage_overhead
+        if what not in self._prepared:
+            self._prepared[what] = ""
             try:
-                ensure_store(config, say)
+                ensure_store(config, say, reads)
             except UserError as error:
-                self._prepared[store] = str(error)
-        if self._prepared[store]:
-            raise UserError(self._prepared[store])
+                self._prepared[what] = str(error)
+        if self._prepared[what]:
+            raise UserError(self._prepared[what])
 
     def _launch(self, todo: dict[str, list[str]], initial_job_idx: int) -> None:
         queue = SlurmQueue(self._inner)

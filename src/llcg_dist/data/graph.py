@@ -236,14 +236,20 @@ def row_positions(indptr: Array, rows: Array) -> tuple[Array, Array]:
     return np.arange(counts.sum()) + np.repeat(starts - (row_ends - counts), counts), row_ends
 
 
-def cut_edge_counts(graph: Graph, assignment: Array, num_parts: int) -> Array:
-    """[P]: how many edges leave each part; their sum is twice the number of cut edges."""
-    counts = np.zeros(num_parts, np.int64)
+def edges_between_parts(graph: Graph, assignment: Array, num_parts: int) -> Array:
+    """[P, P]: neighbours in part q of nodes in part p. Symmetric; an edge inside a part counts twice, at both ends."""
+    counts = np.zeros(num_parts**2, np.int64)
     for first, last in row_ranges(graph.indptr, ENTRIES_AT_ONCE):
         row, column = _entries(graph.indptr, graph.indices, first, last)
-        row_part = assignment[row]
-        counts += np.bincount(row_part[row_part != assignment[column]], minlength=num_parts)
-    return counts
+        pairs = assignment[row].astype(np.int64) * num_parts + assignment[column]
+        counts += np.bincount(pairs, minlength=num_parts**2)
+    return counts.reshape(num_parts, num_parts)
+
+
+def cut_edge_counts(graph: Graph, assignment: Array, num_parts: int) -> Array:
+    """[P]: how many edges leave each part; their sum is twice the number of cut edges."""
+    between = edges_between_parts(graph, assignment, num_parts)
+    return between.sum(axis=1) - between.diagonal()
 
 
 def cut_edge_ends(graph: Graph, assignment: Array) -> Array:

@@ -1,58 +1,132 @@
-"""One page that opens anywhere: the table and the curves, with the picture inside it."""
+"""One page that opens anywhere, and beside it every picture as PNG and its numbers as CSV."""
 
-import base64
 import html
+import importlib.resources
+import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-from llcg_dist.report.plots import draw_curves
-from llcg_dist.report.runs import find_runs
+import matplotlib as mpl
 
-_STYLE = (
-    "body{font:15px/1.5 system-ui,sans-serif;max-width:1080px;margin:2em auto;padding:0 1em}"
-    "table{border-collapse:collapse}td,th{padding:.3em .8em;border-bottom:1px solid #ccc;text-align:right}"
-    "td:first-child,th:first-child{text-align:left}img{max-width:100%}"
-)
-_COLUMNS = {
-    "algorithm": "method",
-    "batchnorm_stats": "BatchNorm statistics",
-    "seed": "seed",
-    "final_val_score": "final val",
-    "best_val_score": "best val",
-    "test_score_at_best_val": "test at best val",
-    "mb_up_per_round": "MB up a round",
-    "mb_down_per_round": "MB down a round",
-    "paper_mb_per_round": "paper's MB",
-    "local_steps_total": "local steps",
-    "seconds_total": "seconds",
-}
+from llcg_dist.errors import UserError
+from llcg_dist.report.bars import bar_figures
+from llcg_dist.report.curves import curve_figures, overview
+from llcg_dist.report.figure import Figure, hover_json, inline_svg, save_png, write_csv, write_files
+from llcg_dist.report.groups import Study, studies
+from llcg_dist.report.parts import partition_figures
+from llcg_dist.report.runs import find_runs, find_unfinished
+from llcg_dist.report.style import COLOURS, DARK, SETTINGS
+from llcg_dist.report.sweep import sweep_figures
+from llcg_dist.report.tables import Row, results_table, runs_table, to_csv, to_html
+
+_TEST = "test % at best val"
 
 
-def write_report(paths: Sequence[Path]) -> tuple[Path, list[dict[str, Any]]]:
-    """Writes <first path>/report/; returns the page and the runs' summaries."""
-    runs = find_runs(paths)
+def write_report(paths: Sequence[Path]) -> tuple[Path, dict[str, list[Row]]]:
+    """Writes <first path>/report/; returns the page, and the table of results of every graph."""
+    runs, unfinished = find_runs(paths), find_unfinished(paths)
     folder = paths[0] / "report"
-    folder.mkdir(exist_ok=True)
-    draw_curves(runs, folder / "curves.png")
-    picture = base64.b64encode((folder / "curves.png").read_bytes()).decode()
-    summaries = [run.summary for run in runs]
-    body = f"<h1>llcg_dist</h1>{_table(summaries)}<p><img alt='curves by round' src='data:image/png;base64,{picture}'>"
-    page = f"<!doctype html><meta charset='utf-8'><title>llcg_dist report</title><style>{_STYLE}</style>{body}"
-    (folder / "index.html").write_text(page)
-    return folder / "index.html", summaries
+    try:
+        folder.mkdir(exist_ok=True)
+        with mpl.rc_context(SETTINGS):
+            found = studies(runs)
+            sections = [_section(study, folder, f"{study.title}_" if len(found) > 1 else "") for study in found]
+            save_png(overview(found[0]), folder / "curves.png")
+        (folder / "index.html").write_text(_page(sections, unfinished))
+    except OSError as error:
+        raise UserError(f"report: cannot write to {folder} ({error.strerror})") from None
+    return folder / "index.html", {study.title: results_table(study) for study in found}
 
 
-def _table(summaries: Sequence[dict[str, Any]]) -> str:
-    head = "".join(f"<th>{html.escape(name)}</th>" for name in _COLUMNS.values())
-    rows = "".join(
-        "<tr>" + "".join(f"<td>{html.escape(_cell(summary[key]))}</td>" for key in _COLUMNS) + "</tr>"
-        for summary in summaries
+def _section(study: Study, folder: Path, prefix: str) -> str:
+    figures = [*sweep_figures(study), *curve_figures(study), *bar_figures(study), *partition_figures(study)]
+    figures = [replace(figure, name=_slug(prefix + figure.name)) for figure in figures]
+    for figure in figures:
+        write_files(figure, folder)
+    results, runs = results_table(study), runs_table(study)
+    write_csv(folder / f"{_slug(prefix + 'results')}.csv", to_csv(results))
+    write_csv(folder / f"{_slug(prefix + 'runs')}.csv", to_csv(runs))
+    return "\n".join(
+        [
+            f"<section><h2>{html.escape(study.title)}</h2>",
+            f"<p class='lead'>{html.escape(_lead(study))}</p>",
+            to_html(results, f"Mean ± standard deviation over seeds; {study.metric} in %.", mark=_TEST),
+            f"<p class='note'>{html.escape(_READING)}</p>",
+            _shared(study),
+            "<div class='figures'>",
+            *map(_figure, figures),
+            "</div>",
+            f"<details{' open' if len(runs) <= 12 else ''}><summary>Every run</summary>",
+            to_html(runs, "As summary.json has it: scores are fractions."),
+            "</details></section>",
+        ]
     )
-    return f"<table><tr>{head}</tr>{rows}</table>"
 
 
-def _cell(value: Any) -> str:
-    if value is None:
-        return "–"
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+_READING = (
+    "Final is the model after the last round; best is the round with the highest validation score, and the test score "
+    "is that round's. MB sent counts everything in both directions; the paper counts the machines' models on their way "
+    "up only. A click on a column's head sorts by it."
+)
+
+
+def _lead(study: Study) -> str:
+    runs, methods = study.runs, dict.fromkeys(group.method for group in study.groups)
+    machines = sorted({run.summary["num_machines"] for run in runs})
+    rounds = sorted({len(run.rows) for run in runs})
+    swept = f", over {', '.join(study.keys.values())}" if study.keys else ""
+    return (
+        f"{_number_of(len(runs), 'run')} of {', '.join(methods)}{swept}: {_span(machines, 'machine')}, "
+        f"{_span(rounds, 'round')}."
+    )
+
+
+def _shared(study: Study) -> str:
+    items = "".join(
+        f"<div><dt>{html.escape(key)}</dt><dd>{html.escape(str(value))}</dd></div>"
+        for key, value in study.shared.items()
+        if value is not None
+    )
+    return f"<details><summary>Settings that all these runs share</summary><dl>{items}</dl></details>"
+
+
+def _figure(figure: Figure) -> str:
+    files = " ".join(f'<a href="{figure.name}.{kind}">{kind.upper()}</a>' for kind in ("png", "csv"))
+    points = f"<script type='application/json'>{hover_json(figure)}</script>" if figure.hover else ""
+    title, caption = html.escape(figure.title), html.escape(figure.caption)
+    return (
+        f"<figure id='{figure.name}'{' class=wide' if figure.wide else ''}><h3>{title}</h3>{inline_svg(figure)}{points}"
+        f"<figcaption>{caption} <span>{files}</span></figcaption></figure>"
+    )
+
+
+def _page(sections: Sequence[str], unfinished: Sequence[Path]) -> str:
+    own = importlib.resources.files("llcg_dist.report")
+    light, dark = ("".join(f"--{name}:{colour};" for name, colour in colours.items()) for colours in (COLOURS, DARK))
+    colours = f":root{{{light}}}@media(prefers-color-scheme:dark){{:root{{{dark}}}}}"
+    left_out = f"Left out, because they have not ended: {', '.join(map(str, unfinished))}." if unfinished else ""
+    warning = f"<p class='warning'>{html.escape(left_out)}</p>" if left_out else ""
+    return "\n".join(
+        [
+            "<!doctype html><html lang='en'><head><meta charset='utf-8'>",
+            "<meta name='viewport' content='width=device-width,initial-scale=1'>",
+            "<link rel='icon' href='data:,'>",  # or the browser asks for one
+            f"<title>llcg_dist report</title><style>{colours}{(own / 'page.css').read_text()}</style></head><body>",
+            f"<h1>llcg_dist report</h1>{warning}",
+            *sections,
+            f"<script>{(own / 'page.js').read_text()}</script></body></html>",
+        ]
+    )
+
+
+def _span(values: Sequence[int], what: str) -> str:
+    return _number_of(values[0], what) if len(values) == 1 else f"{values[0]} to {values[-1]} {what}s"
+
+
+def _number_of(count: int, what: str) -> str:
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
+
+
+def _slug(name: str) -> str:
+    return re.sub(r"[^A-Za-z0-9.-]+", "_", name).strip("_.")

@@ -1,25 +1,65 @@
 """Finds and reads the records of finished runs."""
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
+import yaml
+
+from llcg_dist.columns import sent_bytes
+from llcg_dist.config import flat_dict
 from llcg_dist.errors import UserError
 
-_NUMBER = int | float
-_PERHAPS = int | float | None
-SUMMARY: dict[str, Any] = {
-    "algorithm": str, "batchnorm_stats": str, "metric": str, "seed": int, "local_steps_total": int,
-    "final_val_score": _PERHAPS, "best_val_score": _PERHAPS, "test_score_at_best_val": _PERHAPS,
-    "mb_up_per_round": _NUMBER, "mb_down_per_round": _NUMBER, "feature_mb_per_round": _NUMBER,
-    "paper_mb_per_round": _NUMBER, "seconds_total": _NUMBER,
+Check = Callable[[Any], bool]
+
+
+def _is_number(value: Any) -> bool:
+    """Finite, and small enough to be drawn."""
+    return type(value) in (int, float) and abs(value) < 1e30 and math.isfinite(value)
+
+
+def _is_count(value: Any) -> bool:
+    return type(value) is int and 0 <= value < 2**63
+
+
+def _is_counts(value: Any) -> bool:
+    return isinstance(value, list) and len(value) > 0 and all(_is_count(v) for v in value)
+
+
+def _perhaps(check: Check) -> Check:
+    return lambda value: value is None or check(value)
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+_SCORES = ("final_val_score", "best_val_score", "test_score_at_best_val", "peak_rss_mb_machine")
+_SUMMARY: dict[str, Check] = (
+    dict.fromkeys(("algorithm", "dataset", "model", "metric"), _is_text)
+    | dict.fromkeys(("seed", "num_machines", "local_steps_total", "total_bytes"), _is_count)
+    | dict.fromkeys(_SCORES, _perhaps(_is_number))
+    | dict.fromkeys(("mb_up_per_round", "mb_down_per_round", "feature_mb_per_round", "paper_mb_per_round"), _is_number)
+    | dict.fromkeys(("seconds_total", "peak_rss_mb_server"), _is_number)
+)
+_ROW: dict[str, Check] = (
+    dict.fromkeys(("round", "local_steps", "bytes_up", "bytes_down"), _is_count)
+    | dict.fromkeys(("feature_bytes", "gradient_bytes", "control_bytes"), _is_count)
+    | dict.fromkeys(("val_score", "test_score", "train_loss"), _perhaps(_is_number))
+    | dict.fromkeys(("seconds_local", "seconds_exchange", "seconds_correct"), _is_number)
+    | dict.fromkeys(("seconds_evaluate", "seconds_round"), _is_number)
+)
+_USUAL = {*_ROW, "exchanges", "checkpoint_round", "checkpoint_bytes", "seconds_checkpoint"}
+_PARTITION: dict[str, Check] = {
+    "partitioner": _is_text, "seed": _is_count, "num_parts": _is_count, "num_edges": _is_count, "cut_edges": _is_count,
+    "label_counts": _is_counts, "parts": lambda value: isinstance(value, list),
+    "edges_between_parts": lambda value: isinstance(value, list) and all(_is_counts(row) for row in value),
 }  # fmt: skip
-ROW: dict[str, Any] = {
-    "round": int, "val_score": _PERHAPS, "train_loss": _PERHAPS,
-    "bytes_up": int, "bytes_down": int, "feature_bytes": int, "gradient_bytes": int,
-}  # fmt: skip
+_PART: dict[str, Check] = {"nodes": _is_count, "train_nodes": _is_count, "label_counts": _is_counts}
 
 
 @dataclass(frozen=True)
@@ -27,21 +67,31 @@ class Run:
     path: Path
     summary: dict[str, Any]
     rows: list[dict[str, Any]]
+    settings: dict[str, Any]
+    """config.yaml by dotted key."""
+    partition: dict[str, Any] | None = field(default=None, repr=False)
+    """Of methods that train on parts."""
 
     @property
     def method(self) -> str:
         return str(self.summary["algorithm"])
 
     def column(self, key: str) -> list[Any]:
-        return [row[key] for row in self.rows]
+        return [row.get(key) for row in self.rows]
 
     def sent_megabytes(self) -> list[float]:
-        """Running sum of all bytes of parameters, gradients and features, after each round."""
-        total, sums = 0, []
-        for row in self.rows:
-            total += row["bytes_up"] + row["bytes_down"] + row["feature_bytes"] + row["gradient_bytes"]
-            sums.append(total / 1e6)
-        return sums
+        """All bytes that have crossed up to the end of each round."""
+        return [total / 1e6 for total in accumulate(map(sent_bytes, self.rows))]
+
+    def seconds(self) -> list[float]:
+        """When the model of each round was ready, from the start of the first; starting up is not counted."""
+        return list(accumulate(row["seconds_round"] for row in self.rows))
+
+    def further_columns(self) -> list[str]:
+        """Numbers in the rows beyond the usual: what diagnostics and later methods record."""
+        return sorted(
+            {key for row in self.rows for key, value in row.items() if _is_number(value) and key not in _USUAL}
+        )
 
 
 def find_runs(paths: Sequence[Path]) -> list[Run]:
@@ -49,20 +99,48 @@ def find_runs(paths: Sequence[Path]) -> list[Run]:
     for path in paths:
         if not path.is_dir():
             raise UserError(f"report: {path} is not a folder; name a run directory, or a folder of them")
-    found = {summary for path in paths for summary in path.rglob("summary.json")}
+    found = {summary for path in paths for summary in path.rglob("summary.json") if _is_record(summary)}
     if not found:
         raise UserError(f"report: no finished run (summary.json) in {', '.join(map(str, paths))}")
-    return [_read(summary) for summary in sorted(found, key=lambda p: (p.stat().st_mtime, p))]
+    return [_read(summary.parent) for summary in sorted(found, key=lambda p: (p.stat().st_mtime, p))]
 
 
-def _read(summary: Path) -> Run:
+def find_unfinished(paths: Sequence[Path]) -> list[Path]:
+    """Folders of runs that have begun and not ended."""
+    begun = {metrics.parent for path in paths for metrics in path.rglob("metrics.jsonl")}
+    return sorted(folder for folder in begun if not (folder / "summary.json").exists())
+
+
+def _is_record(summary: Path) -> bool:
+    """Not what a logger keeps in a folder of its own inside the run's."""
+    return (summary.parent / "config.yaml").exists() or (summary.parent / "metrics.jsonl").exists()
+
+
+def _read(folder: Path) -> Run:
     try:
-        rows = [json.loads(line) for line in (summary.parent / "metrics.jsonl").read_text().splitlines()]
-        run = Run(summary.parent, json.loads(summary.read_text()), rows)
-    except (ValueError, OSError, RecursionError) as error:
-        raise UserError(f"report: cannot read the records in {summary.parent}: {error}") from None
-    for what, found, needed in [("summary.json", run.summary, SUMMARY), *(("metrics.jsonl", row, ROW) for row in rows)]:
-        for key, kind in needed.items():
-            if not isinstance(found, dict) or key not in found or not isinstance(found[key], kind):
-                raise UserError(f"report: {summary.parent / what}: {key} is missing or of the wrong kind")
-    return run
+        summary = json.loads((folder / "summary.json").read_text())
+        rows = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+        settings = yaml.safe_load((folder / "config.yaml").read_text())
+        place = folder / "partition.json"
+        partition = json.loads(place.read_text()) if place.exists() else None
+    except (ValueError, OSError, RecursionError, yaml.YAMLError) as error:
+        reason = " ".join(str(error).split())
+        raise UserError(f"report: cannot read the records in {folder}: {reason}") from None
+    _require(folder / "summary.json", summary, _SUMMARY)
+    for row in rows:
+        _require(folder / "metrics.jsonl", row, _ROW)
+    if [row["round"] for row in rows] != list(range(1, len(rows) + 1)) or not rows:
+        raise UserError(f"report: {folder / 'metrics.jsonl'}: its rows are not those of rounds 1, 2, …")
+    if not isinstance(settings, dict):
+        raise UserError(f"report: {folder / 'config.yaml'}: holds no settings")
+    if partition is not None:
+        _require(folder / "partition.json", partition, _PARTITION)
+        for part in partition["parts"]:
+            _require(folder / "partition.json", part, _PART)
+    return Run(folder, summary, rows, flat_dict(settings), partition)
+
+
+def _require(path: Path, found: Any, needed: dict[str, Check]) -> None:
+    for key, check in needed.items():
+        if not isinstance(found, dict) or key not in found or not check(found[key]):
+            raise UserError(f"report: {path}: {key} is missing or of the wrong kind")

@@ -15,6 +15,7 @@ from llcg_dist.data.graph import (
     VAL,
     Graph,
     cut_edge_counts,
+    edges_between_parts,
     index_dtype,
     induced_subgraph,
     reordered_topology,
@@ -107,6 +108,17 @@ def test_cut_edge_counts(drawn: tuple[int, list[Edge]], data: st.DataObject) -> 
     for node, row in enumerate(neighbours(n, edges)):
         leaving[part[node]] += sum(part[j] != part[node] for j in row)
     assert cut_edge_counts(graph_of(edges, n), np.array(part), 3).tolist() == leaving
+
+
+@given(edge_lists(), st.data())
+def test_edges_between_parts(drawn: tuple[int, list[Edge]], data: st.DataObject) -> None:
+    n, edges = drawn
+    part = data.draw(st.lists(st.integers(0, 2), min_size=n, max_size=n))
+    expected = [[0] * 3 for _ in range(3)]
+    for node, row in enumerate(neighbours(n, edges)):
+        for j in row:
+            expected[part[node]][part[j]] += 1
+    assert edges_between_parts(graph_of(edges, n), np.array(part), 3).tolist() == expected
 
 
 def test_sizes_and_splits() -> None:

@@ -1,9 +1,9 @@
-"""Pages and tables from records that are written here."""
+"""Pages, tables and files from records that are written here."""
 
-import base64
+import csv
 import json
-import os
 import re
+import statistics
 import subprocess
 import sys
 from html.parser import HTMLParser
@@ -14,61 +14,28 @@ import pytest
 
 from llcg_dist.errors import UserError
 from llcg_dist.report import find_runs, write_report
-from llcg_dist.report.plots import by_label
-
-ROW = {
-    "local_steps": 8,
-    "bytes_up": 1_000_000,
-    "bytes_down": 500_000,
-    "feature_bytes": 20_000,
-    "gradient_bytes": 3_000,
-    "control_bytes": 128,
-    "exchanges": 1,
-}
+from llcg_dist.report.groups import Study, studies
+from llcg_dist.report.sweep import sweep_figures
+from llcg_dist.report.tables import results_table
+from tests.unit.report.records import PARTITION, write_run
 
 
-def write_run(folder: Path, scores: list[float | None], seconds: float = 12.34567, **summary: Any) -> Path:
-    folder.mkdir(parents=True)
-    rows = [
-        {"round": r, "val_score": score, "test_score": score, "train_loss": score and 1 - score} | ROW
-        for r, score in enumerate(scores, start=1)
-    ]
-    (folder / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    best = max((score for score in scores if score is not None), default=None)
-    content = {
-        "algorithm": "llcg",
-        "batchnorm_stats": "recalibrate",
-        "dataset": "synthetic",
-        "metric": "accuracy",
-        "seed": 3,
-        "final_val_score": scores[-1],
-        "best_val_score": best,
-        "test_score_at_best_val": best and best - 0.0123456,
-        "mb_up_per_round": 1.23456789,
-        "mb_down_per_round": 0.5,
-        "feature_mb_per_round": 0.02,
-        "paper_mb_per_round": 3.557,
-        "local_steps_total": 123456,
-        "seconds_total": seconds,
-    }
-    (folder / "summary.json").write_text(json.dumps(content | summary))
-    return folder
-
-
-class Table(HTMLParser):
-    """The page's rows of cells."""
+class Tables(HTMLParser):
+    """Of every table its rows of cells."""
 
     def __init__(self, page: str) -> None:
         super().__init__()
-        self.rows: list[list[str]] = []
+        self.tables: list[list[list[str]]] = []
         self._inside = False
         self.feed(page)
 
     def handle_starttag(self, tag: str, attrs: Any) -> None:
+        if tag == "table":
+            self.tables.append([])
         if tag == "tr":
-            self.rows.append([])
+            self.tables[-1].append([])
         if tag in ("td", "th"):
-            self.rows[-1].append("")
+            self.tables[-1][-1].append("")
             self._inside = True
 
     def handle_endtag(self, tag: str) -> None:
@@ -77,19 +44,23 @@ class Table(HTMLParser):
 
     def handle_data(self, data: str) -> None:
         if self._inside:
-            self.rows[-1][-1] += data
+            self.tables[-1][-1][-1] += data
 
 
-def rows_of(page: Path) -> list[dict[str, str]]:
-    head, *rows = Table(page.read_text()).rows
-    return [dict(zip(head, row, strict=True)) for row in rows]
+def tables_of(page: Path) -> list[list[dict[str, str]]]:
+    found = Tables(page.read_text()).tables
+    return [[dict(zip(head, row, strict=True)) for row in rows] for head, *rows in found]
 
 
-def test_numbers_on_the_page_are_those_of_the_records(tmp_path: Path) -> None:
+def figures_of(page: Path) -> list[str]:
+    return re.findall(r"<figure id='([^']+)'", page.read_text())
+
+
+def test_a_run_is_shown_as_its_summary_has_it(tmp_path: Path) -> None:
     write_run(tmp_path / "a", [0.5, 0.8765432, 0.8123456])
-    page, summaries = write_report([tmp_path])
+    page, _ = write_report([tmp_path])
     assert page == tmp_path / "report" / "index.html"
-    (row,) = rows_of(page)
+    _, (row,) = tables_of(page)
     shown = {
         "final val": 0.8123456,
         "best val": 0.8765432,
@@ -101,99 +72,154 @@ def test_numbers_on_the_page_are_those_of_the_records(tmp_path: Path) -> None:
     }
     for name, value in shown.items():
         assert float(row[name]) == pytest.approx(value, rel=5e-4), name
-    assert row["method"] == "llcg"
-    assert row["BatchNorm statistics"] == "recalibrate"
-    assert (row["seed"], row["local steps"]) == ("3", "123456")
-    assert summaries == [json.loads((tmp_path / "a" / "summary.json").read_text())]
+    assert (row["run"], row["method"], row["seed"], row["local steps"]) == ("a", "llcg", "3", "123456")
 
 
-def test_the_picture_is_inside_the_page(tmp_path: Path) -> None:
+def test_results_are_means_over_seeds(tmp_path: Path) -> None:
+    finals = [0.812, 0.834, 0.7977]
+    for seed, final in enumerate(finals):
+        write_run(tmp_path / str(seed), [0.5, final], seed=seed)
+    write_run(tmp_path / "other", [0.4], "psgd_pa")
+    page, results = write_report([tmp_path])
+    (llcg, psgd_pa), runs = tables_of(page)
+    mean, std = 100 * statistics.mean(finals), 100 * statistics.stdev(finals)
+    assert llcg["final val %"] == f"{mean:.2f} ± {std:.2f}"
+    assert llcg["seeds"] == "3"
+    assert llcg["MB sent a round"] == "1.523"
+    assert llcg["MB in all"] == "7.65"
+    assert psgd_pa["final val %"] == "40.00"
+    assert len(runs) == 4
+    with (tmp_path / "report" / "results.csv").open() as file:
+        first = next(csv.DictReader(file))
+    assert float(first["final val %"]) == pytest.approx(mean)
+    assert float(first["final val % (std)"]) == pytest.approx(std)
+    assert [cell.text for cell in results["synthetic"][0].values()] == list(llcg.values())
+
+
+def the_study(folder: Path) -> Study:
+    (study,) = studies(find_runs([folder]))
+    return study
+
+
+def test_the_papers_numbers_stand_beside_ours_where_the_cell_is_its(tmp_path: Path) -> None:
+    paper = {"dataset": "ogbn-arxiv", "model": "gcn", "num_machines": 8}
+    write_run(tmp_path / "a/1", [0.7], **paper)
+    write_run(tmp_path / "a/2", [0.7], "server_only", **paper)
+    write_run(tmp_path / "a/3", [0.7], "psgd_pa", settings={"cluster.num_machines": 4}, **paper | {"num_machines": 4})
+    llcg, psgd_pa, server_only = results_table(the_study(tmp_path / "a"))
+    assert (llcg["paper: test %"].text, llcg["paper: MB"].text) == ("70.21 ± 0.13", "3.55")
+    for row in (psgd_pa, server_only):  # on four machines; not in the paper
+        assert (row["paper: test %"].text, row["paper: MB"].text) == ("–", "–")
+    write_run(tmp_path / "b/4", [0.7], dataset="ogbn-products", num_machines=16)
+    (row,) = results_table(the_study(tmp_path / "b"))
+    assert (row["paper: test %"].text, row["paper: MB"].text) == ("77.77 ± 0.23", "–")
+    write_run(tmp_path / "c/5", [0.7], settings={"dataset.subset": 1000}, **paper)
+    (row,) = results_table(the_study(tmp_path / "c"))
+    assert "paper: test %" not in row
+
+
+def test_every_figure_comes_with_its_picture_and_its_numbers(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "a", [0.5, 0.75], row={"kappa_a_sq": 0.25, "chosen_s": 2})
+    (run / "partition.json").write_text(json.dumps(PARTITION))
+    page, _ = write_report([tmp_path])
+    names = figures_of(page)
+    assert names == [
+        "score_by_round", "loss_by_round", "score_by_bytes", "score_by_time", "steps_by_round", "diagnostics",
+        "bytes_by_kind", "seconds_by_phase", "memory", "partition",
+    ]  # fmt: skip
+    for name in names:
+        assert (page.parent / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+    assert (page.parent / "curves.png").read_bytes().startswith(b"\x89PNG")
+
+    def numbers(name: str) -> list[dict[str, str]]:
+        with (page.parent / f"{name}.csv").open() as file:
+            return list(csv.DictReader(file))
+
+    assert [float(row["mean"]) for row in numbers("score_by_round")] == [0.5, 0.75]
+    assert [float(row["x"]) for row in numbers("score_by_bytes")] == pytest.approx([1.523128, 3.046256])
+    assert [float(row["x"]) for row in numbers("score_by_time")] == pytest.approx([0.8, 1.6])
+    assert [(row["column"], float(row["mean"])) for row in numbers("diagnostics")] == [
+        ("chosen_s", 2), ("chosen_s", 2), ("kappa_a_sq", 0.25), ("kappa_a_sq", 0.25),
+    ]  # fmt: skip
+    assert numbers("bytes_by_kind")[0]["feature_bytes"] == "20000.0"
+    # 0.5 s of local steps and 0.3 s of judging fit into 0.8 - 0.1 - 0.2 = 0.5 s
+    assert float(numbers("seconds_by_phase")[0]["seconds_hidden"]) == pytest.approx(0.3)
+    assert [row["label_1"] for row in numbers("partition")] == ["1", "17"]
+
+
+def test_a_swept_number_is_a_line_and_two_are_a_map(tmp_path: Path) -> None:
+    for K in (1, 4, 16):
+        for seed in (0, 1):
+            write_run(tmp_path / "one" / f"{K}-{seed}", [K / 20 + seed / 100], seed=seed, settings={"algorithm.K": K})
+            for S in (0, 2):
+                settings = {"algorithm.K": K, "algorithm.S": S}
+                write_run(tmp_path / "two" / f"{K}-{S}-{seed}", [K / 20 + S / 50], seed=seed, settings=settings)
+    (line,) = sweep_figures(the_study(tmp_path / "one"))
+    assert line.name == "sweep_llcg_K"
+    assert [(row["algorithm.K"], row["mean"]) for row in line.data] == [
+        (1, pytest.approx(5.5)), (4, pytest.approx(20.5)), (16, pytest.approx(80.5)),
+    ]  # fmt: skip
+    (heat_map,) = sweep_figures(the_study(tmp_path / "two"))
+    assert heat_map.name == "heat_llcg_K_S"
+    assert len(heat_map.data) == 6
+    assert heat_map.data[-1]["mean"] == pytest.approx(84)
+    assert heat_map.data[-1]["runs"] == 2
+
+
+def test_the_page_needs_nothing_else(tmp_path: Path) -> None:
     write_run(tmp_path / "a", [0.5, 0.6])
     page, _ = write_report([tmp_path])
     text = page.read_text()
-    picture = base64.b64decode(re.search(r"data:image/png;base64,([^']+)'", text)[1])
-    assert picture == (tmp_path / "report" / "curves.png").read_bytes()
-    assert picture.startswith(b"\x89PNG")
-    assert "http" not in text  # it opens anywhere
+    assert "http" not in text
+    assert not re.search(r"<(img|link|script|iframe)[^>]+(src|href)=['\"](?!data:)", text)
+    identities = re.findall(r' id="([^"]+)"', text)
+    assert len(identities) == len(set(identities))
+    referred = set(re.findall(r"(?:href=\"|url\()#([^\")]+)", text))
+    assert referred <= set(identities)
 
 
 def test_what_is_not_known_is_a_dash_and_texts_are_escaped(tmp_path: Path) -> None:
-    write_run(tmp_path / "a", [None, None], algorithm="<b>&")
+    write_run(tmp_path / "a", [None, None], "<b>&$", settings={"model.arch": "$\\x$</script>"})
+    write_run(tmp_path / "b", [0.5], "<b>&$", settings={"model.arch": "B"})
     page, _ = write_report([tmp_path])
-    (row,) = rows_of(page)
-    assert row["final val"] == row["best val"] == row["test at best val"] == "–"
-    assert row["method"] == "<b>&"
+    (row, _), _ = tables_of(page)
+    assert row["final val %"] == row["best val %"] == row["test % at best val"] == "–"
+    assert row["method"] == "<b>&$"
     assert "<b>" not in page.read_text()
+    assert page.read_text().count("</script>") == page.read_text().count("<script")
 
 
-def test_a_report_can_be_written_again(tmp_path: Path) -> None:
+def test_several_graphs_are_sections_with_files_of_their_own(tmp_path: Path) -> None:
+    write_run(tmp_path / "1", [0.5], dataset="a/b", settings={"dataset.name": "a/b"})
+    write_run(tmp_path / "2", [0.5], dataset="c", settings={"dataset.name": "c"})
+    page, results = write_report([tmp_path])
+    assert list(results) == ["a/b", "c"]
+    for name in ("a_b_score_by_round.png", "c_score_by_round.png", "a_b_results.csv", "c_runs.csv"):
+        assert (page.parent / name).exists()
+
+
+def test_a_report_can_be_written_again_and_names_what_has_not_ended(tmp_path: Path) -> None:
     write_run(tmp_path / "a", [0.5])
     write_report([tmp_path])
-    write_run(tmp_path / "b", [0.6], algorithm="psgd_pa")
+    write_run(tmp_path / "b", [0.6], "psgd_pa")
+    (write_run(tmp_path / "killed", [0.6]) / "summary.json").unlink()
     page, _ = write_report([tmp_path])
-    assert [row["method"] for row in rows_of(page)] == ["llcg", "psgd_pa"]
+    assert [row["method"] for row in tables_of(page)[0]] == ["llcg", "psgd_pa"]
+    assert f"not ended: {tmp_path / 'killed'}." in page.read_text()
 
 
-def test_runs_are_found_at_and_below_the_paths_oldest_first(tmp_path: Path) -> None:
-    for age, name in enumerate(["deep/er/run", "b", "a"]):
-        run = write_run(tmp_path / name, [0.1 * age])
-        os.utime(run / "summary.json", (1000 + age, 1000 + age))
-    unfinished = tmp_path / "unfinished"
-    unfinished.mkdir()
-    (unfinished / "metrics.jsonl").write_text("")
-    expected = [tmp_path / "deep/er/run", tmp_path / "b", tmp_path / "a"]
-    assert [run.path for run in find_runs([tmp_path])] == expected
-    assert [run.path for run in find_runs([tmp_path / "a", tmp_path])] == expected  # each once
-    assert [run.path for run in find_runs([tmp_path / "b"])] == [tmp_path / "b"]
-
-
-def test_a_run_reads_its_rows(tmp_path: Path) -> None:
-    (run,) = find_runs([write_run(tmp_path / "a", [0.25, None, 0.5])])
-    assert run.method == "llcg"
-    assert run.column("val_score") == [0.25, None, 0.5]
-    assert run.sent_megabytes() == pytest.approx([1.523, 3.046, 4.569])
-
-
-def refusal(*paths: Path) -> str:
-    with pytest.raises(UserError) as refused:
-        find_runs(paths)
-    assert "\n" not in str(refused.value)
-    return str(refused.value)
-
-
-def test_paths_without_runs_are_named(tmp_path: Path) -> None:
-    assert str(tmp_path / "nowhere") in refusal(tmp_path / "nowhere")
-    assert f"no finished run (summary.json) in {tmp_path}" in refusal(tmp_path)
-
-
-@pytest.mark.parametrize("name", ["summary.json", "metrics.jsonl"])
-@pytest.mark.parametrize("content", ['{"round": 1', '{"round": 1}', "[1]"], ids=["torn", "other keys", "a list"])
-def test_damaged_records_are_named(tmp_path: Path, name: str, content: str) -> None:
-    run = write_run(tmp_path / "a", [0.5])
-    (run / name).write_text(content)
-    assert str(run) in refusal(tmp_path)
-
-
-def test_missing_rows_are_named(tmp_path: Path) -> None:
-    run = write_run(tmp_path / "a", [0.5])
-    (run / "metrics.jsonl").unlink()
-    assert str(run) in refusal(tmp_path)
-
-
-def test_methods_are_apart_by_statistics_only_where_both_are_there(tmp_path: Path) -> None:
-    write_run(tmp_path / "1", [0.1])
-    write_run(tmp_path / "2", [0.2], batchnorm_stats="average")
-    write_run(tmp_path / "3", [0.3], algorithm="psgd_pa", batchnorm_stats="average")
-    write_run(tmp_path / "4", [0.4], algorithm="psgd_pa", batchnorm_stats="average", seed=4)
-    groups = {label: len(runs) for label, runs in by_label(find_runs([tmp_path])).items()}
-    assert groups == {"llcg (recalibrate)": 1, "llcg (average)": 1, "psgd_pa": 2}
+def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    write_run(tmp_path / "a", [0.5])
+    (tmp_path / "report").write_text("in the way")
+    with pytest.raises(UserError, match=f"cannot write to {tmp_path / 'report'}"):
+        write_report([tmp_path])
 
 
 def test_runs_of_different_length_and_gaps_are_drawn(tmp_path: Path) -> None:
     write_run(tmp_path / "1", [None, 0.5, None])
     write_run(tmp_path / "2", [0.4, None], seed=4)
-    page, summaries = write_report([tmp_path])
-    assert len(summaries) == len(rows_of(page)) == 2
+    page, _ = write_report([tmp_path])
+    assert len(tables_of(page)[1]) == 2
 
 
 def test_reading_records_loads_no_torch() -> None:

@@ -1,0 +1,43 @@
+"""The paper's own numbers (table1.csv: Table 1 and Figure 11), where a cell is one that we ran too."""
+
+import csv
+import functools
+import importlib.resources
+from typing import Any
+
+from llcg_dist.report.runs import Run
+
+# How the paper calls them, and on how many machines it ran them.
+_DATASETS = {
+    "flickr": ("flickr", 8),
+    "ogbn-proteins": ("proteins", 8),
+    "ogbn-arxiv": ("arxiv", 8),
+    "reddit": ("reddit", 8),
+    "ogbn-products": ("products (16)", 16),
+    "mag240m": ("mag240m (16)", 16),
+}
+_MODELS = {("products (16)", "sage"): "sage3", ("mag240m (16)", "skip_sage"): "skip sage"}
+
+
+def papers_cell(run: Run) -> dict[str, Any] | None:
+    """Rounds, mean, std and MB a round (None where it is not printed) of the paper's run of this kind."""
+    summary = run.summary
+    dataset, machines = _DATASETS.get(summary["dataset"], ("", 0))
+    if summary["num_machines"] != machines or run.settings.get("dataset.subset") is not None:
+        return None
+    model = _MODELS.get((dataset, summary["model"]), summary["model"])
+    return _table().get((dataset, model, summary["algorithm"]))
+
+
+@functools.cache
+def _table() -> dict[tuple[str, str, str], dict[str, Any]]:
+    text = (importlib.resources.files("llcg_dist.report") / "table1.csv").read_text()
+    return {
+        (row["dataset"], row["model"], row["method"]): {
+            "rounds": int(row["rounds"]),
+            "mean": float(row["mean"]),
+            "std": float(row["std"]),
+            "mb": float(row["MB"]) if row["MB"] else None,
+        }
+        for row in csv.DictReader(text.splitlines())
+    }

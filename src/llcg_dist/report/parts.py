@@ -1,0 +1,82 @@
+"""The partition: which labels lie in which part, and how many edges run between parts."""
+
+import json
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.axes import Axes
+
+from llcg_dist.report.figure import Figure, canvas
+from llcg_dist.report.groups import Study
+
+_MOST_CLASSES = 16
+_MOST_NUMBERS = 10
+_MOST_FIGURES = 6
+
+
+def partition_figures(study: Study) -> list[Figure]:
+    """One for each way in which the graph was cut."""
+    distinct = {json.dumps(run.partition): run.partition for run in study.runs if run.partition}
+    kinds = list(distinct.values())[:_MOST_FIGURES]
+    return [_figure(partition, number, len(kinds)) for number, partition in enumerate(kinds, start=1)]
+
+
+def _figure(partition: dict[str, Any], number: int, of: int) -> Figure:
+    drawn = canvas(11.4, max(3.0, 1.5 + 0.28 * len(partition["parts"])))
+    labels, between = drawn.subplots(1, 2, width_ratios=[1.5, 1])
+    classes = _draw_labels(labels, partition)
+    _draw_between(between, np.array(partition["edges_between_parts"], float))
+    cut, edges, name = partition["cut_edges"], partition["num_edges"], partition["partitioner"]
+    between.set_title(f"{100 * cut / max(1, edges):.1f} % of {edges:,} edges are cut")
+    labels.set_title(f"labels of the nodes, {classes}")
+    data = [
+        {"part": p, "nodes": part["nodes"], "train_nodes": part["train_nodes"]}
+        | {f"label_{label}": count for label, count in enumerate(part["label_counts"])}
+        | {f"edge_ends_in_part_{q}": count for q, count in enumerate(partition["edges_between_parts"][p])}
+        for p, part in enumerate(partition["parts"])
+    ]
+    caption = (
+        "Left: each bar is a part, each colour a class; parts of different colours see different data. Right: where "
+        "the neighbours of a part's nodes lie; off the diagonal are the cut edges, which machines cannot see and the "
+        "server's correction restores."
+    )
+    title = f"The parts: {name}, {partition['num_parts']} parts, seed {partition['seed']}"
+    return Figure("partition" if of == 1 else f"partition_{number}", title, caption, drawn, data, wide=True)
+
+
+def _draw_labels(axes: Axes, partition: dict[str, Any]) -> str:
+    """The most frequent classes, the rest together in grey. Returns what was drawn, in words."""
+    parts = partition["parts"]
+    width = max(len(part["label_counts"]) for part in parts)
+    counts = np.array([part["label_counts"] + [0] * (width - len(part["label_counts"])) for part in parts], float)
+    order = np.argsort(-counts.sum(axis=0), kind="stable")
+    shown, rest = np.sort(order[:_MOST_CLASSES]), order[_MOST_CLASSES:]
+    shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
+    colours = mpl.colormaps["turbo"](np.linspace(0.06, 0.94, max(2, len(shown))))
+    left = np.zeros(len(parts))
+    columns = [(shares[:, label], colours[place]) for place, label in enumerate(shown)]
+    columns += [(shares[:, rest].sum(axis=1), "#BBBBBB")] if len(rest) else []
+    for share, colour in columns:
+        axes.barh(range(len(parts)), 100 * share, left=left, color=colour, height=0.8, edgecolor="white", linewidth=0.4)
+        left += 100 * share
+    names = [f"part {p}: {part['nodes']:,} nodes, {part['train_nodes']:,} to train on" for p, part in enumerate(parts)]
+    axes.set_yticks(range(len(parts)), names)
+    axes.invert_yaxis()
+    axes.tick_params(axis="y", length=0)
+    axes.set(xlabel="share of the part's labels (%)", xlim=(0, 100))
+    return f"{len(shown)} classes" + (f" and {len(rest)} rarer ones in grey" if len(rest) else "")
+
+
+def _draw_between(axes: Axes, counts: Any) -> None:
+    shares = 100 * counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
+    axes.imshow(shares, cmap="cividis", vmin=0, vmax=100)
+    if len(shares) <= _MOST_NUMBERS:
+        for (row, column), share in np.ndenumerate(shares):
+            colour = "black" if share > 55 else "white"
+            axes.text(column, row, f"{share:.0f}", ha="center", va="center", color=colour, size=8)
+    step = max(1, len(shares) // 8)
+    axes.set(xlabel="… in part (%)", ylabel="neighbours of part …")
+    axes.set_xticks(range(0, len(shares), step))
+    axes.set_yticks(range(0, len(shares), step))
+    axes.spines[:].set_visible(False)

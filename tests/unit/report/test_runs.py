@@ -1,0 +1,89 @@
+"""Records are found, read and checked."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from llcg_dist.errors import UserError
+from llcg_dist.report.runs import find_runs, find_unfinished
+from tests.unit.report.records import PARTITION, write_run
+
+
+def test_runs_are_found_at_and_below_the_paths_oldest_first(tmp_path: Path) -> None:
+    for age, name in enumerate(["deep/er/run", "b", "a"]):
+        run = write_run(tmp_path / name, [0.1 * age])
+        os.utime(run / "summary.json", (1000 + age, 1000 + age))
+    (tmp_path / "unfinished").mkdir()
+    (tmp_path / "unfinished" / "metrics.jsonl").write_text("")
+    (tmp_path / "a" / "mlflow").mkdir()
+    (tmp_path / "a" / "mlflow" / "summary.json").write_text("a logger's own")
+    expected = [tmp_path / "deep/er/run", tmp_path / "b", tmp_path / "a"]
+    assert [run.path for run in find_runs([tmp_path])] == expected
+    assert [run.path for run in find_runs([tmp_path / "a", tmp_path])] == expected  # each once
+    assert [run.path for run in find_runs([tmp_path / "b"])] == [tmp_path / "b"]
+    assert find_unfinished([tmp_path]) == [tmp_path / "unfinished"]
+
+
+def test_a_run_reads_its_rows_and_settings(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "a", [0.25, None, 0.5], settings={"model.hidden": 16}, row={"kappa_sq": 0.1})
+    (folder / "partition.json").write_text(json.dumps(PARTITION))
+    (run,) = find_runs([folder])
+    assert run.method == "llcg"
+    assert run.column("val_score") == [0.25, None, 0.5]
+    assert run.sent_megabytes() == pytest.approx([1.523128, 3.046256, 4.569384], rel=1e-12)
+    assert run.seconds() == pytest.approx([0.8, 1.6, 2.4])
+    assert run.settings["model.hidden"] == 16
+    assert run.settings["algorithm.rho"] == 1.1
+    assert run.partition == PARTITION
+    assert run.further_columns() == ["kappa_sq"]
+
+
+def refusal(*paths: Path) -> str:
+    with pytest.raises(UserError) as refused:
+        find_runs(paths)
+    assert "\n" not in str(refused.value)
+    return str(refused.value)
+
+
+def test_paths_without_runs_are_named(tmp_path: Path) -> None:
+    assert str(tmp_path / "nowhere") in refusal(tmp_path / "nowhere")
+    assert f"no finished run (summary.json) in {tmp_path}" in refusal(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["summary.json", "metrics.jsonl", "config.yaml", "partition.json"])
+@pytest.mark.parametrize("content", ['{"round": 1', '{"round": 1}', "[1]"], ids=["torn", "other keys", "a list"])
+def test_damaged_records_are_named(tmp_path: Path, name: str, content: str) -> None:
+    run = write_run(tmp_path / "a", [0.5])
+    (run / name).write_text(content)
+    if (name, content) == ("config.yaml", '{"round": 1}'):
+        assert len(find_runs([tmp_path])) == 1  # settings like any others
+    else:
+        assert str(run) in refusal(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("val_score", float("nan")), ("train_loss", 1e200), ("bytes_up", -1), ("bytes_up", 2**70), ("bytes_down", True)],
+)
+def test_numbers_that_cannot_be_drawn_are_named(tmp_path: Path, key: str, value: Any) -> None:
+    write_run(tmp_path / "a", [0.5], row={key: value})
+    assert f"metrics.jsonl: {key} is missing or of the wrong kind" in refusal(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["metrics.jsonl", "config.yaml"])
+def test_missing_records_are_named(tmp_path: Path, name: str) -> None:
+    run = write_run(tmp_path / "a", [0.5])
+    (run / name).unlink()
+    assert str(run) in refusal(tmp_path)
+
+
+def test_rows_must_be_those_of_rounds_one_two_three(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "a", [0.5, 0.6])
+    second = (run / "metrics.jsonl").read_text().splitlines()[1]
+    (run / "metrics.jsonl").write_text(second + "\n")
+    assert "metrics.jsonl: its rows are not those of rounds" in refusal(tmp_path)
+    (run / "metrics.jsonl").write_text("")
+    assert "metrics.jsonl: its rows are not those of rounds" in refusal(tmp_path)

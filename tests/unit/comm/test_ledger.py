@@ -152,7 +152,7 @@ def test_features_between_machines() -> None:
     ledger.count_features("row numbers", 6, 50)
     ledger.count_features("rows", 3, 1000)
     ledger.count_features("rows", 3, 24)
-    assert ledger.end_round() == Traffic(0, 0, 1074, 0, 0, 0)
+    assert ledger.end_round() == Traffic(0, 0, 1074, 0, 0, 0, feature_id_bytes=50, feature_row_bytes=1024)
     about = {"kind": "features", "direction": "between", "phase": "round", "elements": None}
     assert ledger.as_json()["messages"] == [
         about | {"dtype": "row numbers", "count": 6, "bytes": 50},

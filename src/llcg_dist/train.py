@@ -6,6 +6,7 @@ import sys
 import time
 import traceback
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +44,7 @@ from llcg_dist.process import (
 from llcg_dist.run_dir import RunLock, RunState, choose_run_dir, examine
 from llcg_dist.schema import Config
 from llcg_dist.server import Server
-from llcg_dist.worker import Machine
+from llcg_dist.worker import Assignment, Machine
 
 log = logging.getLogger("llcg_dist.train")  # __name__ is __main__ in a rank
 
@@ -135,8 +136,7 @@ def _serve(config: Config, algorithm: Algorithm, cluster: Cluster, device: str, 
     except UserError as error:
         cluster.broadcast_json({"error": str(error)})
         raise
-    reply = {"rank_of_part": rank_of_part, "start_round": start_round, "planned_rounds": server.planned_rounds}
-    cluster.broadcast_json(reply)
+    cluster.broadcast_json({"rank_of_part": rank_of_part} | _without_none(asdict(server.assignment())))
     write_json(run_dir / "logs" / "ranks.json", {"rank_of_part": rank_of_part})
     log.info("store %s, rank of each part %s, going on after round %d", store, rank_of_part, start_round)
     if algorithm.reads is Reads.WHOLE_TOPOLOGY:
@@ -158,24 +158,23 @@ def _work(config: Config, algorithm: Algorithm, cluster: Cluster, device: str, m
     reply = cluster.broadcast_json({})
     if "error" in reply:
         raise UserError(reply["error"])
-    me.part = reply["rank_of_part"].index(cluster.rank)
+    rank_of_part = reply.pop("rank_of_part")
+    me.part, assignment = rank_of_part.index(cluster.rank), Assignment(**reply)
     log_to(run_dir / "logs" / f"part{me.part}.log")
     shard, fetched = read_shard(store / f"part{me.part}", config.verify), FeatureTraffic()
     sizes = (shard.graph.num_nodes, shard.graph.num_edges)
-    log.info("%s: %d nodes, %d edges, going on after round %d", me, *sizes, reply["start_round"])
+    log.info("%s: %d nodes, %d edges, going on after round %d", me, *sizes, assignment.start_round)
     peers = cluster.among_machines() if algorithm.reads is Reads.WHOLE_TOPOLOGY else None
 
     def remote(own: Tensor) -> PeerRows:
         assert peers is not None
-        return PeerRows(peers, reply["rank_of_part"], own, fetched, cluster.ledger)
+        return PeerRows(peers, rank_of_part, own, fetched, cluster.ledger)
 
     view = part_view(config, algorithm.reads, store, me.part, shard, remote)
-    steps = algorithm.local_steps(reply["planned_rounds"])
-    start_round, shares = reply["start_round"], algorithm.shares_gradients
-    machine = Machine(config, view, me.part, steps, checkpoints, start_round, device, shares, fetched)
+    machine = Machine(config, algorithm, view, me.part, assignment, checkpoints, device, fetched)
     cluster.watch({0: name_of(0, None)}, config.cluster.timeout, interrupt)
     channel = DistMachineChannel(cluster, machine.sizes)
-    run_machine(reply["start_round"] + 1, config.num_rounds, machine.learn, channel)
+    run_machine(assignment.start_round + 1, config.num_rounds, machine.learn, channel)
     machine.saver.finish()
 
 
@@ -203,9 +202,8 @@ def _run_alone(config: Config, algorithm: Algorithm, run_dir: Path) -> None:
     start_round = max(common, default=0)
     _require_start(config, state, start_round)
     server = _server(config, algorithm, store, whole, manifest, run_dir, start_round, device)
-    steps, shares = algorithm.local_steps(server.planned_rounds), algorithm.shares_gradients
     machines = [
-        Machine(config, view, part, steps, checkpoints, start_round, device, shares, traffic)
+        Machine(config, algorithm, view, part, server.assignment(), checkpoints, device, traffic)
         for part, (view, traffic) in enumerate(zip(views, fetched, strict=False))
     ]
     rounds = [machine.learn for machine in machines]
@@ -244,6 +242,10 @@ def _server(
     if algorithm.reads is Reads.PART_AND_HALO:
         server.halo_bytes = sum(halo_bytes(config, store))
     return server
+
+
+def _without_none(values: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in values.items() if value is not None}
 
 
 def _train(server: Server, algorithm: Algorithm, channel: ServerChannel, config: Config, run_dir: Path) -> None:

@@ -41,24 +41,29 @@ COMMON = [
 ]  # fmt: skip
 """The same on every graph: nothing is tuned for one of them."""
 
-METHODS = ("single", "server_only", "psgd_pa", "ggs", "full_sync", "subgraph_approx", "llcg", "llcg_plus")
-
-PLUS = {
-    "calibrated": "train.local_loss=calibrated",
-    "cosine": "train.lr_schedule=cosine",
+METHODS: dict[str, list[str]] = {
+    "single": [],
+    "server_only": [],
+    "server_only S=4": ["algorithm.S=4"],
+    "psgd_pa": [],
+    "ggs": [],
+    "full_sync": [],
+    "llcg": [],
+    "llcg_plus": [],
 }
-"""What llcg_plus adds to llcg, each by its name in the tables."""
-WITHOUT = {"calibrated": "train.local_loss=plain", "cosine": "train.lr_schedule=constant"}
-OTHERS = {
+"""With `average` statistics llcg is llcg_paper."""
+
+INGREDIENTS = {
     "S=4": ["algorithm.S=4"],
-    "S=4, batch 1024": ["algorithm.S=4", "train.server_batch_size=1024"],
+    "calibrated": ["train.local_loss=calibrated"],
+    "cosine": ["train.lr_schedule=cosine"],
+    "cosine in steps": ["train.lr_schedule=cosine", "train.lr_unit=steps"],
     "nesterov 0.5": ["algorithm.server_optimizer=nesterov", "algorithm.server_momentum=0.5"],
     "adam": ["algorithm.server_optimizer=adam"],
     "reset": ["train.optimizer_state=reset"],
     "train_nodes": ["algorithm.averaging=train_nodes"],
-    "cosine in steps": ["train.lr_schedule=cosine", "train.lr_unit=steps"],
 }
-"""Options that llcg_plus leaves as they are, each tried on top of it."""
+"""Each alone on top of llcg, and on top of llcg_plus where that does not have it."""
 
 AXES = {
     "random parts": ["partition=random"],
@@ -68,6 +73,7 @@ AXES = {
     "K=2": ["algorithm.K=2"],
     "K=16": ["algorithm.K=16"],
 }
+PARTS = ("core", "ablation", "axes")
 AXIS_METHODS = ("single", "psgd_pa", "ggs", "llcg_paper", "llcg_plus")
 
 
@@ -91,7 +97,7 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--out", type=Path, default=Path("runs/accuracy"))
     parser.add_argument("--graphs", nargs="*", choices=[*GRAPHS], default=[*GRAPHS])
-    parser.add_argument("--part", nargs="*", choices=["core", "ablation", "axes"], default=["core", "ablation", "axes"])
+    parser.add_argument("--part", nargs="*", choices=PARTS, default=PARTS)
     arguments = parser.parse_args()
     graphs = [graph for graph in arguments.graphs if arguments.data or graph not in FOLDERS]
     jobs = [
@@ -111,24 +117,25 @@ def main() -> None:
 
 
 def all_jobs(data: Path | None, seeds: int, axis_seeds: int) -> Iterator[Job]:
-    """Seed by seed, so that a sweep that was stopped early has something of everything."""
-    for seed in range(seeds):
-        for graph, settings in GRAPHS.items():
-            root = [f"dataset.root='{data / FOLDERS[graph]}'"] if data and graph in FOLDERS else []
-            for part, method, overrides in _variants():
-                if part != "axes" or seed < axis_seeds:
-                    yield Job(part, graph, method, seed, [*COMMON, *settings, *root, *overrides, f"seed={seed}"])
+    """Part by part and seed by seed, so that a sweep that was stopped early has what matters most."""
+    for wanted in PARTS:
+        for seed in range(axis_seeds if wanted == "axes" else seeds):
+            for graph, settings in GRAPHS.items():
+                root = [f"dataset.root='{data / FOLDERS[graph]}'"] if data and graph in FOLDERS else []
+                for part, method, overrides in _variants():
+                    if part == wanted:
+                        yield Job(part, graph, method, seed, [*COMMON, *settings, *root, *overrides, f"seed={seed}"])
 
 
 def _variants() -> Iterator[tuple[str, str, list[str]]]:
-    for method in METHODS:
+    for method, settings in METHODS.items():
         for kind in ("average", "recalibrate"):
-            yield "core", f"{method}, {kind}", [f"algorithm={method}", f"algorithm.batchnorm_stats={kind}"]
-    for name, setting in PLUS.items():
-        yield "ablation", f"llcg + {name}", ["algorithm=llcg", setting]
-        yield "ablation", f"llcg_plus − {name}", ["algorithm=llcg_plus", WITHOUT[name]]
-    for name, settings in OTHERS.items():
-        yield "ablation", f"llcg_plus, {name}", ["algorithm=llcg_plus", *settings]
+            chosen = [f"algorithm={method.split()[0]}", *settings, f"algorithm.batchnorm_stats={kind}"]
+            yield "core", f"{method}, {kind}", chosen
+    for name, settings in INGREDIENTS.items():
+        yield "ablation", f"llcg + {name}", ["algorithm=llcg", *settings]
+        if name != "S=4":
+            yield "ablation", f"llcg_plus + {name}", ["algorithm=llcg_plus", *settings]
     for axis, settings in AXES.items():
         for method in AXIS_METHODS:
             grows = not (axis == "rho=1" and method in ("psgd_pa", "ggs", "single"))  # their rho is 1 already

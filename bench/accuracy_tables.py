@@ -15,6 +15,7 @@ RIVALS = (
     "psgd_pa, average",
     "psgd_pa, recalibrate",
     "server_only, recalibrate",
+    "server_only S=4, recalibrate",
     "llcg, average",
     "llcg, recalibrate",
     "ggs, recalibrate",

@@ -1,4 +1,4 @@
-"""llcg_plus: the traffic of plain averaging, exact resume of all that it adds, the same bits on either transport."""
+"""llcg_plus and the options around it: bytes of plain averaging, exact resume, the same bits on either transport."""
 
 import json
 import shutil
@@ -15,8 +15,8 @@ from llcg_dist.data.store import read_shard
 from tests.distributed.jobs import rows, summary, torchrun
 
 TINY = ["experiment=tiny", "cluster.num_machines=2", "num_rounds=4", "algorithm.K=3"]
-PLUS = ["algorithm=llcg_plus", "train.local_loss=calibrated"]
-ALL_NEW = [*PLUS, "train.lr_schedule=warmup_cosine", "train.lr_warmup=0.25", "train.lr_unit=steps"]
+CALIBRATED = ["algorithm=llcg_plus", "train.local_loss=calibrated"]
+ALL_NEW = [*CALIBRATED, "train.lr_schedule=warmup_cosine", "train.lr_warmup=0.25", "train.lr_unit=steps"]
 
 
 def alone(root: Path, name: str, *overrides: str) -> Path:
@@ -33,12 +33,13 @@ def model(run_dir: Path) -> bytes:
 
 @pytest.fixture(scope="module")
 def processes(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The same three processes run psgd_pa and llcg_plus."""
+    """The same three processes run all of these; names of one length, because the handshake tells the folder."""
     root = tmp_path_factory.mktemp("several")
     tiny = [*TINY, f"partition.root={root}/parts"]
     jobs = [
         [*tiny, "algorithm=psgd_pa", f"run_dir={root}/plain"],
-        [*tiny, *PLUS, f"run_dir={root}/xplus"],
+        [*tiny, "algorithm=llcg_plus", f"run_dir={root}/xplus"],
+        [*tiny, *CALIBRATED, f"run_dir={root}/calib"],
         [*tiny, *ALL_NEW, "algorithm.server_optimizer=nesterov", f"run_dir={root}/whole"],
     ]
     (root / "jobs.json").write_text(json.dumps(jobs))
@@ -51,28 +52,31 @@ def messages(run_dir: Path, phase: str) -> list[dict]:
     return [m for m in json.loads((run_dir / "wire.json").read_text())["messages"] if m["phase"] == phase]
 
 
-def test_its_rounds_move_the_bytes_of_plain_averaging(processes: Path) -> None:
-    assert messages(processes / "xplus", "round") == messages(processes / "plain", "round")
+@pytest.mark.parametrize("name", ["xplus", "calib", "whole"])
+def test_its_rounds_move_the_bytes_of_plain_averaging(processes: Path, name: str) -> None:
+    assert messages(processes / name, "round") == messages(processes / "plain", "round")
     keys = ("bytes_up", "bytes_down", "feature_bytes", "gradient_bytes", "control_bytes", "exchanges")
-    for plus, plain in zip(rows(processes / "xplus"), rows(processes / "plain"), strict=True):
+    for plus, plain in zip(rows(processes / name), rows(processes / "plain"), strict=True):
         assert [plus[key] for key in keys] == [plain[key] for key in keys]
 
 
-def test_all_that_it_adds_is_one_small_vector_at_the_start(processes: Path) -> None:
+def test_all_that_calibration_adds_is_one_small_vector_at_the_start(processes: Path) -> None:
     """The shares of the tiny graph's four classes, as JSON, once to each of two machines."""
     store = store_path(load_config([*TINY, f"partition.root={processes}/parts"]))
     graph = read_shard(store / "global").graph
     labels = graph.labels[graph.nodes_in(TRAIN)]
     shares = [int((labels == c).sum()) / len(labels) for c in range(4)]
     added = len(json.dumps({"a": 1, "class_shares": shares})) - len(json.dumps({"a": 1}))
-    before, after = (sum(m["bytes"] for m in messages(processes / run, "handshake")) for run in ("plain", "xplus"))
+    assert messages(processes / "xplus", "handshake") == messages(processes / "plain", "handshake")
+    before, after = (sum(m["bytes"] for m in messages(processes / run, "handshake")) for run in ("plain", "calib"))
     assert after - before == 2 * added
-    total = [summary(processes / run)["total_bytes"] for run in ("plain", "xplus")]
-    assert total[1] - total[0] == 2 * added < 2 * 200
+    total = [summary(processes / run)["total_bytes"] for run in ("plain", "xplus", "calib")]
+    assert total[0] == total[1] == total[2] - 2 * added
+    assert 0 < added < 200
 
 
 @pytest.mark.parametrize(
-    ("name", "overrides"), [("xplus", PLUS), ("whole", [*ALL_NEW, "algorithm.server_optimizer=nesterov"])]
+    ("name", "overrides"), [("calib", CALIBRATED), ("whole", [*ALL_NEW, "algorithm.server_optimizer=nesterov"])]
 )
 def test_loopback_equals_processes(processes: Path, name: str, overrides: list[str]) -> None:
     assert model(alone(processes, f"loopback_{name}", *overrides)) == model(processes / name)

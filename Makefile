@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 export OMP_NUM_THREADS ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-full lint fuzz clean
+.PHONY: help setup demo test test-full lint fuzz accuracy clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -46,6 +46,10 @@ test-full: lint  ## everything in test, and the long trials
 
 fuzz: setup  ## 100,000 damaged inputs: every one loads or ends with our own error
 	LLCG_FUZZ_INPUTS=100000 $(BIN)/pytest -n 2 tests/fuzz --timeout 7200
+
+DATA ?= data
+accuracy: setup  ## the tables of docs/accuracy.md, resumable (DATA=folder with Amazon/ Planetoid/ Hetero/; under two hours)
+	$(BIN)/python -W ignore -m bench.accuracy --data "$(DATA)"
 
 clean:  ## remove the virtual environment and caches (runs and partitions stay)
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis build src/*.egg-info

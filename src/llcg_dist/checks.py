@@ -21,10 +21,14 @@ _CHOICES = {
     "algorithm.schedule": ("equal_total", "literal"),
     "algorithm.batchnorm_stats": ("average", "recalibrate"),
     "algorithm.averaging": ("uniform", "train_nodes"),
+    "algorithm.server_optimizer": ("plain", "momentum", "nesterov", "adam"),
     "sampling.method": ("neighbor", "labor"),
     "sampling.server_minibatch": ("uniform", "cut_edges"),
     "train.optimizer": ("adam", "sgd"),
     "train.optimizer_state": ("keep", "reset"),
+    "train.local_loss": ("plain", "calibrated"),
+    "train.lr_schedule": ("constant", "cosine", "warmup", "warmup_cosine"),
+    "train.lr_unit": ("rounds", "steps"),
     "on_nonfinite": ("fail", "skip"),
     "verify": ("full", "sizes"),
     "resume": ("auto", "must", "never"),
@@ -78,6 +82,8 @@ def validate(config: Config) -> None:
         _require(algorithm.S == 0, config, "algorithm.S", rule)
     if algorithm.name == "server_only":
         _require(algorithm.S >= 1, config, "algorithm.S", "must be at least 1: server_only does nothing else")
+    _require(0 <= config.train.lr_warmup < 1, config, "train.lr_warmup", "must lie in [0, 1)")
+    _check_server_optimizer(config)
     if config.run_dir and Path(config.run_dir).resolve() == Path(config.partition.root).resolve():
         raise UserError(
             f"run_dir={config.run_dir}: must not be partition.root; records and parts need folders of their own"
@@ -96,6 +102,18 @@ def _check_audit(config: Config) -> None:
         "nccl": "NCCL's bytes do not all pass through sockets that the kernel counts; use cluster.backend=gloo",
     }
     _require(not cluster.audit or cluster.backend not in rules, config, "cluster.audit", rules.get(cluster.backend, ""))
+
+
+def _check_server_optimizer(config: Config) -> None:
+    algorithm = config.algorithm
+    _require(0 <= algorithm.server_momentum < 1, config, "algorithm.server_momentum", "must lie in [0, 1)")
+    if algorithm.server_step is not None:
+        _require(0 < algorithm.server_step < float("inf"), config, "algorithm.server_step", "must be a positive number")
+        rule = "has no effect with server_optimizer=plain, which takes the average as it is"
+        _require(algorithm.server_optimizer != "plain", config, "algorithm.server_step", rule)
+    if algorithm.name in ("full_sync", "server_only"):
+        rule = f"must be plain: {algorithm.name} averages no models"
+        _require(algorithm.server_optimizer == "plain", config, "algorithm.server_optimizer", rule)
 
 
 def arch_string(config: ModelConfig) -> str:

@@ -40,6 +40,9 @@ class Steward(Protocol):
     def admit(self, theta: Tensor, updates: list[Update], round_: int) -> tuple[list[Tensor], list[float], list[int]]:
         """The parameters that may be averaged, their weights, and the parts that were skipped."""
 
+    def outer_step(self, theta: Tensor, average: Tensor) -> Tensor:
+        """The next model, given the one that the machines started from and their average."""
+
     def keep(self, result: RoundResult) -> None:
         """Saves the round: from here on a crash does not lose it."""
 
@@ -72,7 +75,7 @@ def run_server(
         updates = channel.gather(r)  # lines 4-10: machines take steps(r) steps and send
         gathered = time.perf_counter()
         thetas, weights, skipped = steward.admit(theta, list(updates), r)
-        theta = algorithm.average(theta, thetas, weights)  # line 11
+        theta = steward.outer_step(theta, algorithm.average(theta, thetas, weights))  # line 11
         theta = algorithm.correct(theta, r, walk)  # lines 12-17: S steps on the whole graph
         ended = time.perf_counter()
         judging, local = judged - started, [update.report.seconds_local for update in updates]

@@ -58,6 +58,13 @@ class AlgorithmConfig:
     """average (of the machines' running statistics) or recalibrate (one pass over the whole graph at the server)."""
     averaging: str = "uniform"
     """uniform (1/P each) or train_nodes (weighted by the parts' training nodes)."""
+    server_optimizer: str = "plain"
+    """What the server makes of the average: plain (the average itself), or a step from the last model along the way to
+    it: momentum, nesterov or adam."""
+    server_step: float | None = None
+    """Length of that step; default 1 (momentum, nesterov) or 0.01 (adam)."""
+    server_momentum: float = 0.9
+    """What momentum and nesterov keep of their last step; adam's first beta."""
     feature_cache: int = 0
     """ggs, full_sync: bytes of remote features that a machine may keep, the most requested first; 0 keeps none."""
     storage_overhead: float = 0.1
@@ -77,6 +84,14 @@ class TrainConfig:
     optimizer_state: str = "keep"
     """keep the optimiser's state across rounds, or reset it at the start of each."""
     weight_decay: float = 0.0
+    local_loss: str = "plain"
+    """plain, or calibrated: a machine adds log(local / global share of a class) to its logits, in its loss alone."""
+    lr_schedule: str = "constant"
+    """Of both learning rates: constant, cosine (falls towards 0), warmup (rises, then constant) or warmup_cosine."""
+    lr_warmup: float = 0.1
+    """The share of the run over which warmup and warmup_cosine rise."""
+    lr_unit: str = "rounds"
+    """What the schedule counts: rounds, or the machines' local steps (steps)."""
 
 
 @dataclass

@@ -18,8 +18,11 @@ from llcg_dist.core.accept import Accepted, accept
 from llcg_dist.core.average import averaging_weights, weighted_average
 from llcg_dist.core.evaluate import Evaluator
 from llcg_dist.core.learner import Learner, Walker
+from llcg_dist.core.learning_rate import LearningRates
+from llcg_dist.core.objective import class_shares
+from llcg_dist.core.outer import outer_optimizer
 from llcg_dist.core.parameters import flatten, state_dict_bytes, statistics_mask
-from llcg_dist.data.graph import Array, Graph
+from llcg_dist.data.graph import TRAIN, Array, Graph
 from llcg_dist.data.views import GraphView
 from llcg_dist.engine import RoundResult, run_server
 from llcg_dist.errors import TrainingError
@@ -27,7 +30,7 @@ from llcg_dist.models import build_model
 from llcg_dist.record import Recorder, Row
 from llcg_dist.sampling import NeighborSampler, fanouts_per_layer
 from llcg_dist.schema import Config
-from llcg_dist.worker import message_sizes, peak_rss_mb
+from llcg_dist.worker import Assignment, message_sizes, peak_rss_mb
 
 
 class Server:
@@ -47,27 +50,33 @@ class Server:
         """Goes on from the checkpoint of `start_round`; 0 starts anew. `correction_nodes`: see
         data/correction.py."""
         self._config, self._graph = config, graph
+        files = CheckpointFiles(checkpoints, SERVER)
+        saved = files.load(start_round) if start_round else {}
+        files.drop_after(start_round)
+        with fitting(SERVER, start_round):
+            self.planned_rounds = _planned_rounds(saved, config.num_rounds)
         self._weights = averaging_weights(config.algorithm.averaging, train_nodes)
         seeding.seed_torch(seeding.generator(config.seed, seeding.INITIAL_WEIGHTS, 0))
         model = build_model(config.model, graph.num_features, graph.num_classes)
         self._theta = flatten(model)
         self._paper_bytes = state_dict_bytes(model) + model.unused_bytes
-        self._shares_gradients = build_algorithm(config).shares_gradients
+        algorithm = build_algorithm(config)
+        self._shares_gradients = algorithm.shares_gradients
         self.sizes = message_sizes(model, self._shares_gradients)
         self._statistics = statistics_mask(model)
         # Where steps are shared the server takes the machines' own steps, so that it holds their model.
         lr = config.train.local_lr if self._shares_gradients else config.train.server_lr
-        walker = Walker(seeding.SERVER, config.seed, config.train.server_batch_size, lr)
+        rates = LearningRates(config.train, algorithm.local_steps(self.planned_rounds), self.planned_rounds)
+        factor = rates.machine if self._shares_gradients else rates.server
+        walker = Walker(seeding.SERVER, config.seed, config.train.server_batch_size, lr, factor)
         view = GraphView(graph, correction_nodes)
         sampler = NeighborSampler(view.topology, fanouts_per_layer(config.sampling.server_fanout, model.depth))
         self._corrector = Learner(view, model, sampler, walker, config.train, device)
+        self._outer = outer_optimizer(config.algorithm, self._statistics)
         judged_model = build_model(config.model, graph.num_features, graph.num_classes)
         chunk, scratch = config.evaluate.chunk, config.evaluate.scratch
         self._evaluator = Evaluator(graph, judged_model, config.algorithm.batchnorm_stats, chunk, scratch)
 
-        files = CheckpointFiles(checkpoints, SERVER)
-        saved = files.load(start_round) if start_round else {}
-        files.drop_after(start_round)
         self._saver = Saver(files, config.checkpoint.every, config.checkpoint.keep, config.num_rounds, start_round)
         self._whole_round = self.start_round = start_round
         self._recorder = Recorder(config, run_dir, start_round, saved.get("elapsed", 0.0))
@@ -77,7 +86,6 @@ class Server:
         """Of the remote nodes stored with the parts, over all of them (subgraph_approx)."""
         self.audit: Callable[[], Row | None] = lambda: None
         """Asked after the last exchange: the verdict on what crossed."""
-        self.planned_rounds: int = saved.get("planned_rounds", config.num_rounds)
         if saved:
             with fitting(SERVER, start_round):
                 self._take_over(saved)
@@ -88,8 +96,17 @@ class Server:
         if self._theta.shape != (size,):
             raise ValueError(f"{tuple(self._theta.shape)} parameters for a model of {size}")
         self._corrector.load_optimizer_state(saved["optimizer"])
+        self._outer.load_state(saved["outer"])
         if len(self._recorder.rows) < self.start_round:
             self._unjudged = _unpack(saved["result"], self._theta)
+
+    def assignment(self) -> Assignment:
+        """What every machine is told at the start."""
+        shares = None
+        if self._config.train.local_loss == "calibrated":
+            labels = torch.from_numpy(self._graph.labels[self._graph.nodes_in(TRAIN)])
+            shares = class_shares(labels, self._graph.num_classes).tolist()
+        return Assignment(self.start_round, self.planned_rounds, shares)
 
     def train(self, algorithm: Algorithm, channel: ServerChannel, on_round: Callable[[Row], None]) -> Row:
         """All rounds that are left; returns the summary that it also writes."""
@@ -151,6 +168,9 @@ class Server:
             return update
         return theta.masked_scatter(self._statistics, update)
 
+    def outer_step(self, theta: Tensor, average: Tensor) -> Tensor:
+        return self._outer.step(theta, average)
+
     def keep(self, result: RoundResult) -> None:
         if not bool(torch.isfinite(result.theta).all()):
             lr = self._config.train.server_lr
@@ -178,6 +198,7 @@ class Server:
         return {
             "theta": result.theta,
             "optimizer": self._corrector.optimizer_state(),
+            "outer": self._outer.state(),
             "messages": self._ledger.as_json()["messages"],
             "result": _pack(result),
             "planned_rounds": self.planned_rounds,
@@ -197,6 +218,14 @@ class Server:
             "seconds_checkpoint": max([saver.seconds, *(report.seconds_checkpoint for report in reports)]),
             "warnings": warnings,
         }
+
+
+def _planned_rounds(saved: dict[str, Any], num_rounds: int) -> int:
+    """The rounds of the first start, which schedules follow: a run may be continued with more, never with fewer."""
+    planned = saved.get("planned_rounds", num_rounds)
+    if not isinstance(planned, int) or not 1 <= planned <= num_rounds:
+        raise ValueError(f"planned for {planned} rounds")
+    return planned
 
 
 def _pack(result: RoundResult) -> dict[str, Any]:

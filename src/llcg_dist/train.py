@@ -6,6 +6,7 @@ import sys
 import time
 import traceback
 from collections.abc import Sequence
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -49,7 +50,7 @@ from llcg_dist.run_dir import RunLock, RunState, choose_run_dir, examine
 from llcg_dist.schema import Config
 from llcg_dist.server import Server
 from llcg_dist.start import compare, device_of, listen, means_of, show_part, told_to_all
-from llcg_dist.worker import Machine
+from llcg_dist.worker import Assignment, Machine
 
 log = logging.getLogger("llcg_dist.train")  # __name__ is __main__ in a rank
 
@@ -163,7 +164,7 @@ def _serve(
         start_round = newest_common_round(files.rounds(), shown)
         _require_start(config, state, start_round)
         server = _server(config, algorithm, store, whole, manifest, run_dir, start_round, device)
-    cluster.broadcast_json({"start_round": start_round, "planned_rounds": server.planned_rounds})
+    cluster.broadcast_json(_without_none(asdict(server.assignment())))
     write_json(run_dir / "logs" / "ranks.json", {"rank_of_part": rank_of_part, "server": cluster.server})
     record_partition(run_dir, manifest, whole)
     log.info("store %s, rank of each part %s, going on after round %d", store, rank_of_part, start_round)
@@ -190,9 +191,9 @@ def _work(config: Config, algorithm: Algorithm, cluster: Cluster, device: str, m
     log_to(run_dir / "logs" / f"part{me.part}.log")
     files = CheckpointFiles(checkpoints, part_owner(me.part))
     shard, extras = show_part(config, cluster, store, me.part, algorithm.reads, files)
-    reply = listen(cluster)
+    assignment = Assignment(**listen(cluster))
     sizes = (shard.graph.num_nodes, shard.graph.num_edges)
-    log.info("%s: %d nodes, %d edges, going on after round %d", me, *sizes, reply["start_round"])
+    log.info("%s: %d nodes, %d edges, going on after round %d", me, *sizes, assignment.start_round)
     fetched, peers = FeatureTraffic(), cluster.among_machines() if algorithm.reads is Reads.WHOLE_TOPOLOGY else None
 
     def remote(own: Tensor) -> PeerRows:
@@ -200,12 +201,10 @@ def _work(config: Config, algorithm: Algorithm, cluster: Cluster, device: str, m
         return PeerRows(peers, rank_of_part, own, fetched, cluster.ledger)
 
     view = part_view(config, me.part, shard, extras, remote)
-    steps = algorithm.local_steps(reply["planned_rounds"])
-    start_round, shares = reply["start_round"], algorithm.shares_gradients
-    machine = Machine(config, view, me.part, steps, checkpoints, start_round, device, shares, fetched)
+    machine = Machine(config, algorithm, view, me.part, assignment, checkpoints, device, fetched)
     cluster.watch({0: name_of(0, None)}, config.cluster.timeout, interrupt)
     channel = DistMachineChannel(cluster, machine.sizes)
-    run_machine(reply["start_round"] + 1, config.num_rounds, machine.learn, channel)
+    run_machine(assignment.start_round + 1, config.num_rounds, machine.learn, channel)
     machine.saver.finish()
     if audit:
         audit.take_part(cluster)
@@ -236,9 +235,8 @@ def _run_alone(config: Config, algorithm: Algorithm, run_dir: Path) -> None:
     start_round = max(common, default=0)
     _require_start(config, state, start_round)
     server = _server(config, algorithm, store, whole, manifest, run_dir, start_round, device)
-    steps, shares = algorithm.local_steps(server.planned_rounds), algorithm.shares_gradients
     machines = [
-        Machine(config, view, part, steps, checkpoints, start_round, device, shares, traffic)
+        Machine(config, algorithm, view, part, server.assignment(), checkpoints, device, traffic)
         for part, (view, traffic) in enumerate(zip(views, fetched, strict=False))
     ]
     rounds = [machine.learn for machine in machines]
@@ -279,6 +277,10 @@ def _server(
     if algorithm.reads is Reads.PART_AND_HALO:
         server.halo_bytes = sum(halo_bytes(config, store))
     return server
+
+
+def _without_none(values: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in values.items() if value is not None}
 
 
 def _train(server: Server, algorithm: Algorithm, channel: ServerChannel, config: Config, run_dir: Path) -> None:

@@ -2,16 +2,20 @@
 
 import logging
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from llcg_dist import seeding
+from llcg_dist.algorithms import Algorithm
 from llcg_dist.checkpoint import CheckpointFiles, Saver, fitting, part_owner
 from llcg_dist.comm.channel import MachineRound, Order, Report, Sizes, Update
 from llcg_dist.comm.features import FeatureTraffic
 from llcg_dist.core.learner import Learner, Walker
+from llcg_dist.core.learning_rate import LearningRates
+from llcg_dist.core.objective import calibration, class_shares
 from llcg_dist.core.parameters import flatten, statistics_mask
 from llcg_dist.data.views import View
 from llcg_dist.models import build_model
@@ -21,28 +25,43 @@ from llcg_dist.schema import Config
 log = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True)
+class Assignment:
+    """What the server tells every machine at the start."""
+
+    start_round: int = 0
+    """The round whose checkpoints the run goes on from; 0: none."""
+    planned_rounds: int = 0
+    """The rounds that the run had when it was first started."""
+    class_shares: list[float] | None = None
+    """Of all training nodes, for the calibrated loss: all that a machine is told about the labels of other parts."""
+
+
 class Machine:
     """Trains on `view`: a part, perhaps with more than its own nodes to read, or (for `single`) the whole graph."""
 
     def __init__(
         self,
         config: Config,
+        algorithm: Algorithm,
         view: View,
         part: int,
-        steps: list[int],
+        assignment: Assignment,
         checkpoints: Path,
-        start_round: int = 0,
         device: str = "cpu",
-        shares_gradients: bool = False,
         fetched: FeatureTraffic | None = None,
     ) -> None:
-        self._steps, self._shares_gradients, self._fetched = steps, shares_gradients, fetched or FeatureTraffic()
+        self._steps = algorithm.local_steps(assignment.planned_rounds)
+        self._shares_gradients, self._fetched = algorithm.shares_gradients, fetched or FeatureTraffic()
+        start_round = assignment.start_round
         model = build_model(config.model, view.num_features, view.num_classes)
         self._statistics = statistics_mask(model)
-        self.sizes = message_sizes(model, shares_gradients)
+        self.sizes = message_sizes(model, self._shares_gradients)
         machines_in_one = config.cluster.num_machines if config.algorithm.name == "single" else 1
         batch_size = config.train.local_batch_size * machines_in_one
-        walker = Walker(seeding.part(part), config.seed, batch_size, config.train.local_lr)
+        rates = LearningRates(config.train, self._steps, assignment.planned_rounds)
+        shift = _logit_shift(view, assignment.class_shares)
+        walker = Walker(seeding.part(part), config.seed, batch_size, config.train.local_lr, rates.machine, shift)
         fanouts = fanouts_per_layer(config.sampling.fanout, model.depth)
         sampler = NeighborSampler(view.topology, fanouts, config.sampling.method)
         self._learner = Learner(view, model, sampler, walker, config.train, device)
@@ -90,6 +109,14 @@ class Machine:
             feature_id_bytes=fetched.id_bytes,
             feature_row_bytes=fetched.row_bytes,
         )
+
+
+def _logit_shift(view: View, everywhere: list[float] | None) -> Tensor | None:
+    if everywhere is None:
+        return None
+    labels = view.labels(torch.from_numpy(view.train_nodes))
+    shares = class_shares(labels, view.num_classes)
+    return calibration(shares, torch.tensor(everywhere, dtype=torch.float64), len(labels), view.task)
 
 
 def message_sizes(model: nn.Module, shares_gradients: bool) -> Sizes:

@@ -71,6 +71,15 @@ def test_the_defaults_make_the_demo() -> None:
     assert (psgd_pa.rho, psgd_pa.S, psgd_pa.batchnorm_stats) == (1.0, 0, "average")
 
 
+def test_the_three_kinds_of_llcg() -> None:
+    """The publication to the letter, with recalibration, and with everything that helps; the same class behind them."""
+    paper, llcg, plus = (load_config([f"algorithm={name}"]) for name in ("llcg_paper", "llcg", "llcg_plus"))
+    assert {type(build_algorithm(config)).__name__ for config in (paper, llcg, plus)} == {"Llcg"}
+    as_llcg = flat_items(llcg) | {"algorithm.name": "llcg_paper", "algorithm.batchnorm_stats": "average"}
+    assert flat_items(paper) == as_llcg
+    assert flat_items(plus) == flat_items(llcg) | {"algorithm.name": "llcg_plus", "algorithm.S": 4}
+
+
 def test_overrides_reach_their_keys() -> None:
     config = load_config(["algorithm.K=16", "sampling.fanout=[10,5]", "run_dir=a/b", "algorithm.max_local_steps=7"])
     assert (config.algorithm.K, config.sampling.fanout) == (16.0, [10, 5])
@@ -93,6 +102,9 @@ BAD_OVERRIDES: list[tuple[list[str], str]] = [
     (["run_dir=here", "partition.root=./here"], "run_dir"),
     (["algorithm=single", "algorithm.S=1"], "algorithm.S"),
     (["algorithm=server_only", "algorithm.S=0"], "algorithm.S"),
+    (["algorithm=server_only", "algorithm.server_optimizer=adam"], "algorithm.server_optimizer"),
+    (["algorithm=full_sync", "algorithm.server_optimizer=momentum"], "algorithm.server_optimizer"),
+    (["algorithm.server_step=0.5"], "algorithm.server_step"),
     (["algorithm=fedavg"], "algorithm"),
     (["model=transformer"], "model"),
     (["model.name=transformer"], "model"),
@@ -169,6 +181,10 @@ BAD_VALUES: list[tuple[str, Any]] = [
     *((key, "banana") for key in ("partition.method", "model.norm", "model.gcn_norm", "algorithm.schedule")),
     *((key, "banana") for key in ("algorithm.batchnorm_stats", "algorithm.averaging", "train.optimizer")),
     *((key, "banana") for key in ("train.optimizer_state", "cluster.backend", "cluster.device", "model.arch")),
+    *((key, "banana") for key in ("train.local_loss", "train.lr_schedule", "train.lr_unit")),
+    ("algorithm.server_optimizer", "banana"),
+    *((key, value) for key in ("train.lr_warmup", "algorithm.server_momentum") for value in (-0.1, 1.0, float("nan"))),
+    *(("algorithm.server_step", value) for value in (0.0, -1.0, float("inf"), float("nan"))),
     ("model.arch", "BB"),
     ("model.arch", "sbs"),
     *(("sampling.fanout", value) for value in (0, -2, 2.5, "all", None, True, [], [5, 0], [5, -3], [[5], 5], {"a": 1})),

@@ -14,6 +14,8 @@ from llcg_dist.schema import Config
 _ALGORITHMS: dict[str, type[Algorithm]] = {
     "psgd_pa": PsgdPa,
     "llcg": Llcg,
+    "llcg_paper": Llcg,
+    "llcg_plus": Llcg,
     "ggs": Ggs,
     "full_sync": FullSync,
     "subgraph_approx": SubgraphApprox,

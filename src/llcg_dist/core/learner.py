@@ -2,6 +2,7 @@
 (lines 12-17) are the same walk, on another graph and with settings of their own.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -28,6 +29,10 @@ class Walker:
     seed: int
     batch_size: int
     lr: float
+    lr_factor: Callable[[int, int], float] = lambda round_, step: 1.0
+    """(round, step within it) -> what `lr` is multiplied with."""
+    logit_shift: Tensor | None = None
+    """[C] added to the logits in the loss: see objective.calibration."""
 
 
 class Learner:
@@ -42,6 +47,7 @@ class Learner:
     ) -> None:
         self._model = model.to(device)
         self._view, self._sampler, self._walker, self._train, self._device = view, sampler, walker, train, device
+        self._shift = None if walker.logit_shift is None else walker.logit_shift.to(device)
         self._optimizer = self._new_optimizer()
 
     def walk(self, theta: Tensor, round_: int, steps: int) -> tuple[Tensor, float | None]:
@@ -59,11 +65,12 @@ class Learner:
         self._model.train()
         if self._train.optimizer_state == "reset":
             self.reset_optimizer()
+        self._round = round_
         self._rng = seeding.generator(self._walker.seed, self._walker.who, round_)
         seeding.seed_torch(self._rng)
         self._torch_rng = torch.get_rng_state()
         self._losses = torch.zeros((), dtype=torch.float64)
-        self._steps = 0
+        self._steps = self._advanced = 0
 
     def gradient(self) -> None:
         """Computes the gradient of the next mini-batch."""
@@ -73,6 +80,8 @@ class Learner:
         batch = self._sampler.sample(seeds, seed=int(self._rng.integers(2**31)))
         inputs = self._view.features(batch.inputs).to(self._device).float()  # a store may hold half precision
         logits = self._model(inputs, [block.to(self._device) for block in batch.blocks])
+        if self._shift is not None:
+            logits = logits + self._shift
         value = loss(logits, self._view.labels(batch.outputs).to(self._device), self._view.task)
         self._optimizer.zero_grad(set_to_none=True)
         value.backward()
@@ -82,6 +91,9 @@ class Learner:
 
     def advance(self) -> None:
         """One step of the optimiser along the gradient at hand."""
+        for group in self._optimizer.param_groups:
+            group["lr"] = self._walker.lr * self._walker.lr_factor(self._round, self._advanced)
+        self._advanced += 1
         self._optimizer.step()
 
     def flat_gradient(self) -> Tensor:

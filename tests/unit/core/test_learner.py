@@ -1,5 +1,6 @@
 """A walk depends on where it starts, on (seed, who, round), and on nothing that happened before."""
 
+import copy
 from dataclasses import replace
 from typing import Any
 
@@ -157,3 +158,46 @@ def test_one_step_is_gradient_descent_on_the_mean_loss() -> None:
 def test_steps_learn() -> None:
     losses = [learner().walk(START, 1, steps)[1] for steps in (1, 80)]
     assert losses[1] < losses[0]
+
+
+def test_a_step_goes_as_far_as_its_place_in_the_run_says() -> None:
+    """SGD moves by lr·factor·gradient; the factor of round 3, step 0 is asked for, then step 1."""
+    asked: list[tuple[int, int]] = []
+
+    def factor(round_: int, step: int) -> float:
+        asked.append((round_, step))
+        return 0.25
+
+    sgd, of_model = TrainConfig(optimizer="sgd"), {"arch": "SS", "dropout": 0.0}
+    start = flatten(new_model(**of_model))
+    whole = walked(learner(train=sgd, **of_model), round_=3, steps=1, start=start) - start
+    slowed = learner(replace(WALKER, lr_factor=factor), sgd, **of_model)
+    torch.testing.assert_close(walked(slowed, 3, 1, start) - start, whole * 0.25, rtol=1e-4, atol=1e-7)
+    walked(slowed, round_=4, steps=2, start=start)
+    assert asked == [(3, 0), (4, 0), (4, 1)]
+
+
+def test_the_rate_of_a_round_is_not_remembered() -> None:
+    """Adam's loaded state carries the rate that it was saved with; the place in the run decides."""
+
+    def by_round(round_: int, step: int) -> float:
+        return 1.0 / round_
+
+    slowing = replace(WALKER, lr_factor=by_round)
+    undisturbed = learner(slowing)
+    middle = walked(undisturbed, round_=1)
+    state = copy.deepcopy(undisturbed.optimizer_state())
+    resumed = learner(slowing)
+    resumed.load_optimizer_state(state)
+    assert torch.equal(walked(resumed, 2, start=middle), walked(undisturbed, 2, start=middle))
+
+
+def test_the_shift_enters_the_loss_and_nothing_else() -> None:
+    none = learner(replace(WALKER, logit_shift=torch.zeros(GRAPH.num_classes)))
+    assert torch.equal(walked(none), walked(learner()))
+    shift = torch.tensor([0.0, -2.0, 1.0])
+    shifted = learner(replace(WALKER, logit_shift=shift))
+    found, found_loss = shifted.walk(START, 1, 1)
+    _, plain_loss = learner().walk(START, 1, 1)
+    assert not torch.equal(found, walked(learner(), steps=1))
+    assert found_loss != plain_loss

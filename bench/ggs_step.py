@@ -25,9 +25,10 @@ import torch
 
 from llcg_dist import seeding
 from llcg_dist.cli.console import say
+from llcg_dist.comm.dist_channel import PeerRows
 from llcg_dist.comm.features import FeatureTraffic
 from llcg_dist.comm.ledger import Kind, Ledger
-from llcg_dist.comm.torch_dist import Cluster, MachineGroup, PeerRows
+from llcg_dist.comm.torch_dist import Cluster, MachineGroup
 from llcg_dist.config import load_config
 from llcg_dist.core.learner import Learner, Walker
 from llcg_dist.data.extras import Reads, read_topology

@@ -20,11 +20,12 @@ from llcg_dist.cli.console import Progress, say
 from llcg_dist.comm.audit import Audit
 from llcg_dist.comm.channel import ServerChannel
 from llcg_dist.comm.devices import threads_per_rank
+from llcg_dist.comm.dist_channel import DistMachineChannel, DistServerChannel, PeerRows
 from llcg_dist.comm.features import FeatureTraffic
 from llcg_dist.comm.handshake import newest_common_round, place_parts, require_parts, require_world
 from llcg_dist.comm.ledger import Ledger
 from llcg_dist.comm.loopback import LoopbackChannel, LoopbackRows
-from llcg_dist.comm.torch_dist import Cluster, DistMachineChannel, DistServerChannel, PeerRows
+from llcg_dist.comm.torch_dist import Cluster
 from llcg_dist.config import load_config
 from llcg_dist.data.correction import correction_nodes
 from llcg_dist.data.extras import Reads, halo_bytes, read_extras

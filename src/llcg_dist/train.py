@@ -15,24 +15,21 @@ import torch
 from torch import Tensor
 
 from llcg_dist.algorithms import Algorithm, build_algorithm
+from llcg_dist.alone import run_alone
 from llcg_dist.checkpoint import SERVER, CheckpointFiles, Saver, part_owner, started_parts
-from llcg_dist.cli.console import Progress, say
+from llcg_dist.cli.console import say
 from llcg_dist.comm.audit import Audit
-from llcg_dist.comm.channel import ServerChannel
 from llcg_dist.comm.devices import threads_per_rank
 from llcg_dist.comm.dist_channel import DistMachineChannel, DistServerChannel, PeerRows
 from llcg_dist.comm.features import FeatureTraffic
 from llcg_dist.comm.handshake import newest_common_round, place_parts, require_parts, require_world
 from llcg_dist.comm.ledger import Ledger
-from llcg_dist.comm.loopback import LoopbackChannel, LoopbackRows
 from llcg_dist.comm.torch_dist import Cluster
 from llcg_dist.config import load_config
-from llcg_dist.data.correction import correction_nodes
-from llcg_dist.data.extras import Reads, halo_bytes, read_extras
+from llcg_dist.data.extras import Reads
 from llcg_dist.data.part_view import part_view
 from llcg_dist.data.partition import ensure_store, store_path
-from llcg_dist.data.store import Shard, held_parts, read_shard, write_json
-from llcg_dist.data.views import GraphView, View
+from llcg_dist.data.store import held_parts, read_shard, write_json
 from llcg_dist.engine import run_machine
 from llcg_dist.errors import PeerLostError, SilenceError, TrainingError, UserError
 from llcg_dist.process import (
@@ -49,7 +46,7 @@ from llcg_dist.process import (
 from llcg_dist.record import record_partition
 from llcg_dist.run_dir import RunLock, RunState, choose_run_dir, examine
 from llcg_dist.schema import Config
-from llcg_dist.server import Server
+from llcg_dist.serving import build_server, checkpoint_folder, require_start, say_finished, train_on
 from llcg_dist.start import compare, device_of, listen, means_of, show_part, told_to_all
 from llcg_dist.worker import Assignment, Machine
 
@@ -106,7 +103,7 @@ def run(config: Config, me: Rank) -> None:
         require_world(int(os.environ.get("WORLD_SIZE", 1)), 1)
         run_dir = choose_run_dir(config)
         with RunLock(run_dir):
-            _run_alone(config, algorithm, run_dir)
+            run_alone(config, algorithm, run_dir)
 
 
 def _run_distributed(config: Config, algorithm: Algorithm, me: Rank) -> None:
@@ -147,7 +144,7 @@ def _serve(
             store, manifest = ensure_store(config, reads=algorithm.reads)
     if state is RunState.FINISHED:
         cluster.broadcast_json({"finished": True})
-        _say_finished(run_dir)
+        say_finished(run_dir)
         if audit:
             audit.recall(run_dir)
         return
@@ -163,8 +160,8 @@ def _serve(
         require_parts(shown, rank_of_part, manifest)
         files = CheckpointFiles(checkpoint_folder(config, run_dir), SERVER)
         start_round = newest_common_round(files.rounds(), shown)
-        _require_start(config, state, start_round)
-        server = _server(config, algorithm, store, whole, manifest, run_dir, start_round, device)
+        require_start(config, state, start_round)
+        server = build_server(config, algorithm, store, whole, manifest, run_dir, start_round, device)
     cluster.broadcast_json(_without_none(asdict(server.assignment())))
     write_json(run_dir / "logs" / "ranks.json", {"rank_of_part": rank_of_part, "server": cluster.server})
     record_partition(run_dir, manifest, whole)
@@ -175,7 +172,7 @@ def _serve(
     cluster.watch(names, config.cluster.timeout, interrupt)
     if audit:
         server.audit = partial(audit.take_part, cluster)
-    _train(server, algorithm, DistServerChannel(cluster, rank_of_part, server.sizes), config, run_dir)
+    train_on(server, algorithm, DistServerChannel(cluster, rank_of_part, server.sizes), config, run_dir)
     if audit and audit.passed:
         say(str(audit))
 
@@ -211,96 +208,8 @@ def _work(config: Config, algorithm: Algorithm, cluster: Cluster, device: str, m
         audit.take_part(cluster)
 
 
-def _run_alone(config: Config, algorithm: Algorithm, run_dir: Path) -> None:
-    """Rank 0 is all there is: `single`, `server_only`, and any method on loopback."""
-    state = examine(config, run_dir)
-    if state is RunState.FINISHED:
-        _say_finished(run_dir)
-        return
-    store, manifest = ensure_store(config, reads=algorithm.reads)
-    log_to(run_dir / "logs" / "server.log")
-    whole = read_shard(store / "global", config.verify)
-    device = device_of(config.cluster.device)
-    fetched = [FeatureTraffic() for _ in range(config.cluster.num_machines)]
-    views: list[View] = []
-    if algorithm.trains_on_parts:
-        record_partition(run_dir, manifest, whole)
-        views = _views_of_all_parts(config, algorithm, store, fetched)
-    elif any(algorithm.local_steps()):
-        views = [GraphView(whole.graph)]
-    if not algorithm.trains_on_parts:
-        manifest = manifest | {"parts": [{"train_nodes": len(view.train_nodes)} for view in views]}
-    checkpoints = checkpoint_folder(config, run_dir)
-    owners = [SERVER, *(part_owner(part) for part in range(len(views)))]
-    common = set.intersection(*(set(CheckpointFiles(checkpoints, owner).rounds()) for owner in owners))
-    start_round = max(common, default=0)
-    _require_start(config, state, start_round)
-    server = _server(config, algorithm, store, whole, manifest, run_dir, start_round, device)
-    machines = [
-        Machine(config, algorithm, view, part, server.assignment(), checkpoints, device, traffic)
-        for part, (view, traffic) in enumerate(zip(views, fetched, strict=False))
-    ]
-    rounds = [machine.learn for machine in machines]
-    channel = LoopbackChannel(rounds, Ledger(algorithm.crosses), metered=algorithm.trains_on_parts)
-    _train(server, algorithm, channel, config, run_dir)
-    for machine in machines:
-        machine.saver.finish()
-
-
-def _views_of_all_parts(
-    config: Config, algorithm: Algorithm, store: Path, fetched: Sequence[FeatureTraffic]
-) -> list[View]:
-    shards = [read_shard(store / f"part{part}", config.verify) for part in range(config.cluster.num_machines)]
-    features = [torch.from_numpy(shard.graph.features) for shard in shards]
-
-    def view(part: int) -> View:
-        rows = LoopbackRows(features, fetched[part])
-        extras = read_extras(config, algorithm.reads, store, part, shards[part].store_id)
-        return part_view(config, part, shards[part], extras, lambda own: rows)
-
-    return [view(part) for part in range(len(shards))]
-
-
-def _server(
-    config: Config,
-    algorithm: Algorithm,
-    store: Path,
-    whole: Shard,
-    manifest: dict[str, Any],
-    run_dir: Path,
-    start_round: int,
-    device: str,
-) -> Server:
-    train_nodes = [part["train_nodes"] for part in manifest["parts"]]
-    checkpoints = checkpoint_folder(config, run_dir)
-    nodes = correction_nodes(config.sampling.server_minibatch, whole)
-    server = Server(config, whole.graph, train_nodes, run_dir, checkpoints, start_round, device, nodes)
-    if algorithm.reads is Reads.PART_AND_HALO:
-        server.halo_bytes = sum(halo_bytes(config, store))
-    return server
-
-
 def _without_none(values: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in values.items() if value is not None}
-
-
-def _train(server: Server, algorithm: Algorithm, channel: ServerChannel, config: Config, run_dir: Path) -> None:
-    progress = Progress(config, server.start_round)
-    summary = server.train(algorithm, channel, progress.round)
-    progress.close(summary, run_dir)
-
-
-def checkpoint_folder(config: Config, run_dir: Path) -> Path:
-    return Path(config.checkpoint.dir) if config.checkpoint.dir else run_dir / "checkpoints"
-
-
-def _require_start(config: Config, state: RunState, start_round: int) -> None:
-    if config.resume == "must" and state is RunState.UNFINISHED and start_round == 0:
-        raise UserError("resume=must: no round is whole at every rank (checkpoint.dir); use resume=auto to start anew")
-
-
-def _say_finished(run_dir: Path) -> None:
-    say(f"{run_dir} holds a finished run: nothing to do (raise num_rounds to go on, or choose another run_dir)")
 
 
 if __name__ == "__main__":

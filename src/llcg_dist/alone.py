@@ -1,0 +1,74 @@
+"""A job of one process: `single`, `server_only`, and any method on loopback."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+
+from llcg_dist.algorithms import Algorithm
+from llcg_dist.checkpoint import SERVER, CheckpointFiles, part_owner
+from llcg_dist.comm.features import FeatureTraffic
+from llcg_dist.comm.ledger import Ledger
+from llcg_dist.comm.loopback import LoopbackChannel, LoopbackRows
+from llcg_dist.data.extras import read_extras
+from llcg_dist.data.part_view import part_view
+from llcg_dist.data.partition import ensure_store
+from llcg_dist.data.store import read_shard
+from llcg_dist.data.views import GraphView, View
+from llcg_dist.process import log_to
+from llcg_dist.record import record_partition
+from llcg_dist.run_dir import RunState, examine
+from llcg_dist.schema import Config
+from llcg_dist.serving import build_server, checkpoint_folder, require_start, say_finished, train_on
+from llcg_dist.start import device_of
+from llcg_dist.worker import Machine
+
+
+def run_alone(config: Config, algorithm: Algorithm, run_dir: Path) -> None:
+    """Rank 0 is all there is: `single`, `server_only`, and any method on loopback."""
+    state = examine(config, run_dir)
+    if state is RunState.FINISHED:
+        say_finished(run_dir)
+        return
+    store, manifest = ensure_store(config, reads=algorithm.reads)
+    log_to(run_dir / "logs" / "server.log")
+    whole = read_shard(store / "global", config.verify)
+    device = device_of(config.cluster.device)
+    fetched = [FeatureTraffic() for _ in range(config.cluster.num_machines)]
+    views: list[View] = []
+    if algorithm.trains_on_parts:
+        record_partition(run_dir, manifest, whole)
+        views = _views_of_all_parts(config, algorithm, store, fetched)
+    elif any(algorithm.local_steps()):
+        views = [GraphView(whole.graph)]
+    if not algorithm.trains_on_parts:
+        manifest = manifest | {"parts": [{"train_nodes": len(view.train_nodes)} for view in views]}
+    checkpoints = checkpoint_folder(config, run_dir)
+    owners = [SERVER, *(part_owner(part) for part in range(len(views)))]
+    common = set.intersection(*(set(CheckpointFiles(checkpoints, owner).rounds()) for owner in owners))
+    start_round = max(common, default=0)
+    require_start(config, state, start_round)
+    server = build_server(config, algorithm, store, whole, manifest, run_dir, start_round, device)
+    machines = [
+        Machine(config, algorithm, view, part, server.assignment(), checkpoints, device, traffic)
+        for part, (view, traffic) in enumerate(zip(views, fetched, strict=False))
+    ]
+    rounds = [machine.learn for machine in machines]
+    channel = LoopbackChannel(rounds, Ledger(algorithm.crosses), metered=algorithm.trains_on_parts)
+    train_on(server, algorithm, channel, config, run_dir)
+    for machine in machines:
+        machine.saver.finish()
+
+
+def _views_of_all_parts(
+    config: Config, algorithm: Algorithm, store: Path, fetched: Sequence[FeatureTraffic]
+) -> list[View]:
+    shards = [read_shard(store / f"part{part}", config.verify) for part in range(config.cluster.num_machines)]
+    features = [torch.from_numpy(shard.graph.features) for shard in shards]
+
+    def view(part: int) -> View:
+        rows = LoopbackRows(features, fetched[part])
+        extras = read_extras(config, algorithm.reads, store, part, shards[part].store_id)
+        return part_view(config, part, shards[part], extras, lambda own: rows)
+
+    return [view(part) for part in range(len(shards))]

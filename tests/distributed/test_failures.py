@@ -52,18 +52,17 @@ def test_torchrun_with_the_wrong_number_of_processes_says_how_many(tmp_path: Pat
 
 
 def test_a_mistake_that_only_the_ranks_can_see_is_not_tried_again(tmp_path: Path) -> None:
-    job = [
-        "experiment=tiny",
-        "partition.root=parts",
-        "run_dir=run",
-        "cluster.max_restarts=3",
-        "cluster.interface=eth77",
-    ]
+    job = ["experiment=tiny", "partition.root=parts", "run_dir=run", "cluster.max_restarts=3"]
+    assert llcg("partition", *job, cwd=tmp_path).code == 0
+    [features] = tmp_path.glob("parts/*/part1/features.npy")
+    content = bytearray(features.read_bytes())
+    content[-1] ^= 1
+    features.write_bytes(content)
     outcome = llcg("train", *job, cwd=tmp_path)
     assert outcome.code == 2
     line = only_line(outcome)
-    assert "rank 0: cluster.interface=eth77: is no interface of this host" in line
-    assert "lo (127.0.0.1)" in line
+    assert "part1/features.npy: its content is not what was written (sha256)" in line
+    assert line.count("error") == 1
 
 
 def started(tmp_path: Path):  # noqa: ANN201

@@ -62,6 +62,7 @@ INGREDIENTS = {
     "adam": ["algorithm.server_optimizer=adam"],
     "reset": ["train.optimizer_state=reset"],
     "train_nodes": ["algorithm.averaging=train_nodes"],
+    "server fan out 10": ["sampling.server_fanout=10"],
 }
 """Each alone on top of llcg, and on top of llcg_plus where that does not have it."""
 

@@ -67,9 +67,10 @@ def first_round(rows: Curve, target: float) -> int | None:
 
 
 def mean_std(values: Sequence[float]) -> str:
-    if not values:
-        return "—"
-    return f"{statistics.mean(values):.1f} ± {statistics.stdev(values) if len(values) > 1 else 0:.1f}"
+    """With the number of values where they are too few to deviate."""
+    if len(values) < 2:
+        return f"{values[0]:.1f} (one seed)" if values else "—"
+    return f"{statistics.mean(values):.1f} ± {statistics.stdev(values):.1f}"
 
 
 def paired(one: dict[int, float], other: dict[int, float]) -> tuple[float, float, int] | None:

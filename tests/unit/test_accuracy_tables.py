@@ -6,7 +6,18 @@ from pathlib import Path
 
 import pytest
 from bench.accuracy import all_jobs
-from bench.accuracy_tables import PLUS, REFERENCE, RIVALS, Runs, difference, first_round, paired, rounds_text, tables
+from bench.accuracy_tables import (
+    PLUS,
+    REFERENCE,
+    RIVALS,
+    Runs,
+    difference,
+    first_round,
+    mean_std,
+    paired,
+    rounds_text,
+    tables,
+)
 
 from llcg_dist.config import load_config
 
@@ -17,6 +28,10 @@ def test_paired_differences_by_hand() -> None:
     assert paired(one, other) == pytest.approx((2.0, 1 / math.sqrt(3), 3))
     assert difference(one, other) == "+2.0 ± 0.6"
     assert difference(one, {0: 1.0}) == "—"
+
+
+def test_one_seed_does_not_pass_for_certainty() -> None:
+    assert [mean_std(values) for values in ([], [1.25], [1.0, 2.0])] == ["—", "1.2 (one seed)", "1.5 ± 0.7"]
 
 
 def test_rounds_to_a_score() -> None:

@@ -58,6 +58,7 @@ def validate(config: Config) -> None:
     for key, most in _MOST.items():
         _require(_value(config, key) <= most, config, key, f"must be at most {most:,}")
     check_name(config.dataset)
+    _check_diagnostics(config)
     algorithm = config.algorithm
     _require(0 <= config.model.dropout < 1, config, "model.dropout", "must lie in [0, 1)")
     _require(0 < algorithm.K < float("inf"), config, "algorithm.K", "must be a positive number of local steps")
@@ -79,6 +80,17 @@ def validate(config: Config) -> None:
             f"run_dir={config.run_dir}: must not be partition.root; records and parts need folders of their own"
         )
     _check_model(config)
+
+
+def _check_diagnostics(config: Config) -> None:
+    _require(config.diagnostics.every >= 0, config, "diagnostics.every", "must not be negative")
+    for key, least in (("repeats", 2), ("chunk", 1), ("hessian_steps", 1)):
+        full_key = f"diagnostics.{key}"
+        _require(_value(config, full_key) >= least, config, full_key, f"must be at least {least}")
+    method = config.algorithm.name
+    if method in ("single", "server_only", "ggs", "full_sync"):
+        rule = f"must be 0 with algorithm={method}: what is measured is what machines lose that train on parts alone"
+        _require(config.diagnostics.every == 0, config, "diagnostics.every", rule)
 
 
 def arch_string(config: ModelConfig) -> str:

@@ -25,6 +25,7 @@ _PLACES = {"run_dir", "partition.root", "dataset.root", "checkpoint.dir", "evalu
 _RESUMABLE = _PLACES | {
     "resume", "verify", "checkpoint.every", "checkpoint.keep", "cluster.backend", "cluster.device", "cluster.threads",
     "cluster.timeout", "cluster.join_timeout", "cluster.max_restarts",
+    "diagnostics.every", "diagnostics.repeats", "diagnostics.chunk", "diagnostics.hessian_steps",
 }  # fmt: skip
 
 

@@ -103,6 +103,18 @@ class EvaluateConfig:
 
 
 @dataclass
+class DiagnosticsConfig:
+    every: int = 0
+    """Measure the quantities of the paper's theorems every N rounds (docs/diagnostics.md); 0 turns this off."""
+    repeats: int = 4
+    """How often the training nodes are cut into mini-batches to estimate the noise of sampling."""
+    chunk: int = 1024
+    """Training nodes whose gradient is computed at a time, with all their neighbours."""
+    hessian_steps: int = 10
+    """Steps of the power iteration that estimates the smoothness L."""
+
+
+@dataclass
 class CheckpointConfig:
     every: int = 1
     """Save every N rounds and at the end; 0 turns checkpoints off."""
@@ -139,6 +151,7 @@ class Config:
     train: TrainConfig = field(default_factory=TrainConfig)
     sampling: SamplingConfig = field(default_factory=SamplingConfig)
     evaluate: EvaluateConfig = field(default_factory=EvaluateConfig)
+    diagnostics: DiagnosticsConfig = field(default_factory=DiagnosticsConfig)
     checkpoint: CheckpointConfig = field(default_factory=CheckpointConfig)
     cluster: ClusterConfig = field(default_factory=ClusterConfig)
     num_rounds: int = 20

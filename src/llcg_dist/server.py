@@ -2,7 +2,7 @@
 
 import dataclasses
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from llcg_dist.core.learner import Learner, Walker
 from llcg_dist.core.parameters import flatten, state_dict_bytes, statistics_mask
 from llcg_dist.data.graph import Array, Graph
 from llcg_dist.data.views import GraphView
+from llcg_dist.diagnostics import Diagnostics, due
 from llcg_dist.engine import RoundResult, run_server
 from llcg_dist.errors import TrainingError
 from llcg_dist.models import build_model
@@ -43,16 +44,18 @@ class Server:
         start_round: int = 0,
         device: str = "cpu",
         correction_nodes: Array | None = None,
+        assignment: Array | None = None,
     ) -> None:
         """Goes on from the checkpoint of `start_round`; 0 starts anew. `correction_nodes`: see
-        data/correction.py."""
+        data/correction.py. `assignment`: the part of every node, for what is measured about the cut."""
         self._config, self._graph = config, graph
         self._weights = averaging_weights(config.algorithm.averaging, train_nodes)
         seeding.seed_torch(seeding.generator(config.seed, seeding.INITIAL_WEIGHTS, 0))
         model = build_model(config.model, graph.num_features, graph.num_classes)
         self._theta = flatten(model)
         self._paper_bytes = state_dict_bytes(model) + model.unused_bytes
-        self._shares_gradients = build_algorithm(config).shares_gradients
+        algorithm = build_algorithm(config)
+        self._shares_gradients = algorithm.shares_gradients
         self.sizes = message_sizes(model, self._shares_gradients)
         self._statistics = statistics_mask(model)
         # Where steps are shared the server takes the machines' own steps, so that it holds their model.
@@ -64,6 +67,11 @@ class Server:
         judged_model = build_model(config.model, graph.num_features, graph.num_classes)
         chunk, scratch = config.evaluate.chunk, config.evaluate.scratch
         self._evaluator = Evaluator(graph, judged_model, config.algorithm.batchnorm_stats, chunk, scratch)
+
+        self._notes: Row = {}
+        self._diagnostics: Diagnostics | None = None
+        if config.diagnostics.every and assignment is not None:
+            self._diagnostics = Diagnostics(config, algorithm, graph, assignment, correction_nodes, device)
 
         files = CheckpointFiles(checkpoints, SERVER)
         saved = files.load(start_round) if start_round else {}
@@ -109,6 +117,17 @@ class Server:
         return self._corrector.walk(theta, round_, steps)[0]
 
     # What the round loop asks for: see engine.Steward.
+
+    def measures(self, round_: int) -> bool:
+        return due(self._config, round_)
+
+    def measure(self, theta: Tensor, gradients: Sequence[Tensor], round_: int) -> None:
+        assert self._diagnostics is not None
+        self._notes |= self._diagnostics.measure(theta, round_, gradients, self._steps)
+
+    def notes(self) -> Row:
+        notes, self._notes = self._notes, {}
+        return notes
 
     def share_steps(self, theta: Tensor, round_: int, channel: ServerChannel) -> Tensor:
         self._corrector.begin(theta, round_)

@@ -176,7 +176,7 @@ def _work(config: Config, algorithm: Algorithm, cluster: Cluster, device: str, m
     machine = Machine(config, view, me.part, steps, checkpoints, start_round, device, shares, fetched)
     cluster.watch({0: name_of(0, None)}, config.cluster.timeout, interrupt)
     channel = DistMachineChannel(cluster, machine.sizes)
-    run_machine(reply["start_round"] + 1, config.num_rounds, machine.learn, channel)
+    run_machine(reply["start_round"] + 1, config.num_rounds, machine, channel)
     machine.saver.finish()
 
 
@@ -210,7 +210,8 @@ def _run_alone(config: Config, algorithm: Algorithm, run_dir: Path) -> None:
         for part, (view, traffic) in enumerate(zip(views, fetched, strict=False))
     ]
     rounds = [machine.learn for machine in machines]
-    channel = LoopbackChannel(rounds, Ledger(algorithm.crosses), metered=algorithm.trains_on_parts)
+    measures = [machine.measure for machine in machines]
+    channel = LoopbackChannel(rounds, Ledger(algorithm.crosses), algorithm.trains_on_parts, measures)
     _train(server, algorithm, channel, config, run_dir)
     for machine in machines:
         machine.saver.finish()
@@ -242,7 +243,8 @@ def _server(
     train_nodes = [part["train_nodes"] for part in manifest["parts"]]
     checkpoints = checkpoint_folder(config, run_dir)
     nodes = correction_nodes(config.sampling.server_minibatch, whole)
-    server = Server(config, whole.graph, train_nodes, run_dir, checkpoints, start_round, device, nodes)
+    owner = whole.extra["assignment"] if algorithm.trains_on_parts else None
+    server = Server(config, whole.graph, train_nodes, run_dir, checkpoints, start_round, device, nodes, owner)
     if algorithm.reads is Reads.PART_AND_HALO:
         server.halo_bytes = sum(halo_bytes(config, store))
     return server

@@ -18,7 +18,7 @@ from llcg_dist.data.graph import TRAIN, Array, Graph
 from llcg_dist.data.views import GraphView, SubgraphView, View
 from llcg_dist.models import build_model
 from llcg_dist.sampling import NeighborSampler, fanouts_per_layer
-from llcg_dist.schema import Config
+from llcg_dist.schema import AUTO, Config
 
 
 def due(config: Config, round_: int) -> bool:
@@ -143,7 +143,7 @@ class Diagnostics:
         return theory.smoothness(gradient_at, point, steps, rng)
 
     def _theorems(self, row: dict[str, Any], machines: int, steps: Sequence[int], round_: int) -> dict[str, Any]:
-        corrections = self._config.algorithm.S if isinstance(self._config.algorithm.S, int) else 0
+        corrections = 0 if self._config.algorithm.S == AUTO else self._config.algorithm.S
         total = sum(steps) + corrections * len(steps)
         smooth = row["lipschitz"]
         needed = theory.theorem2_steps(

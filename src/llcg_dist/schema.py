@@ -10,6 +10,9 @@ from omegaconf import MISSING
 
 from llcg_dist.dataset_config import DatasetConfig
 
+AUTO = "auto"
+"""The value of algorithm.S that leaves the number to the server."""
+
 
 @dataclass
 class PartitionConfig:
@@ -48,8 +51,10 @@ class AlgorithmConfig:
     """Local steps a round; with schedule=equal_total their mean over the rounds."""
     rho: float = 1.0
     """Growth of the local steps: round r takes K*rho^r."""
-    S: int = 0
-    """Correction steps of the server a round."""
+    S: Any = 0
+    """Correction steps of the server a round: a number, or auto (chosen every round; docs/algorithms.md)."""
+    S_max: int = 16
+    """The most correction steps that S=auto takes in a round."""
     schedule: str = "equal_total"
     """equal_total (K*R steps in all, whatever rho) or literal (K*rho^r as it stands)."""
     max_local_steps: int | None = None

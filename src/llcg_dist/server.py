@@ -27,7 +27,8 @@ from llcg_dist.errors import TrainingError
 from llcg_dist.models import build_model
 from llcg_dist.record import Recorder, Row
 from llcg_dist.sampling import NeighborSampler, fanouts_per_layer
-from llcg_dist.schema import Config
+from llcg_dist.schema import AUTO, Config
+from llcg_dist.step_chooser import StepChooser
 from llcg_dist.worker import message_sizes, peak_rss_mb
 
 
@@ -72,6 +73,9 @@ class Server:
         self._diagnostics: Diagnostics | None = None
         if config.diagnostics.every and assignment is not None:
             self._diagnostics = Diagnostics(config, algorithm, graph, assignment, correction_nodes, device)
+        self._chooser: StepChooser | None = None
+        if config.algorithm.S == AUTO and assignment is not None:
+            self._chooser = StepChooser(config, graph, assignment, device)
 
         files = CheckpointFiles(checkpoints, SERVER)
         saved = files.load(start_round) if start_round else {}
@@ -94,6 +98,8 @@ class Server:
         if self._theta.shape != (size,):
             raise ValueError(f"{tuple(self._theta.shape)} parameters for a model of {size}")
         self._corrector.load_optimizer_state(saved["optimizer"])
+        if self._chooser:
+            self._chooser.load_state(saved["auto_s"])
         if len(self._recorder.rows) < self.start_round:
             self._unjudged = _unpack(saved["result"], self._theta)
 
@@ -111,10 +117,16 @@ class Server:
         paper_mb = len(self._weights) * self._paper_bytes / 1e6 if algorithm.trains_on_parts else 0.0
         return self._recorder.finish(self._graph.metric, paper_mb, peak_rss_mb(), self.halo_bytes, channel.ledger)
 
-    def _walk(self, theta: Tensor, round_: int, steps: int) -> Tensor:
-        if steps == 0:  # S=0 is plain averaging, to the last bit
-            return theta
-        return self._corrector.walk(theta, round_, steps)[0]
+    def _walk(self, theta: Tensor, round_: int, steps: int | str) -> Tensor:
+        if isinstance(steps, str):
+            assert self._chooser is not None
+            steps, why = self._chooser.choose(theta, round_, self._steps[round_ - 1])
+            self._notes |= why
+        self._notes["S"] = steps
+        corrected = self._corrector.walk(theta, round_, steps)[0] if steps else theta  # S=0: to the last bit
+        if self._chooser:
+            self._chooser.learn(corrected, round_, steps)
+        return corrected
 
     # What the round loop asks for: see engine.Steward.
 
@@ -148,6 +160,8 @@ class Server:
             happened = f"part {part} sent parameters that are not finite in round {round_} (its loss {loss:.4g})"
             self._refuse(happened, accepted)
         thetas = [self._completed(theta, vector) for vector in accepted.vectors]
+        if self._chooser:
+            self._chooser.note_updates(theta, thetas)
         return thetas, accepted.weights, accepted.skipped
 
     def _refuse(self, happened: str, accepted: Accepted) -> None:
@@ -190,6 +204,7 @@ class Server:
         return {
             "theta": result.theta,
             "optimizer": self._corrector.optimizer_state(),
+            "auto_s": self._chooser.state() if self._chooser else None,
             "messages": self._ledger.as_json()["messages"],
             "result": _pack(result),
             "planned_rounds": self.planned_rounds,

@@ -54,7 +54,8 @@ def run_alone(config: Config, algorithm: Algorithm, run_dir: Path) -> None:
         for part, (view, traffic) in enumerate(zip(views, fetched, strict=False))
     ]
     rounds = [machine.learn for machine in machines]
-    channel = LoopbackChannel(rounds, Ledger(algorithm.crosses), metered=algorithm.trains_on_parts)
+    measures = [machine.measure for machine in machines]
+    channel = LoopbackChannel(rounds, Ledger(algorithm.crosses), algorithm.trains_on_parts, measures)
     train_on(server, algorithm, channel, config, run_dir)
     for machine in machines:
         machine.saver.finish()

@@ -53,6 +53,14 @@ class Block:
         indptr, indices, degree = (tensor.to(device) for tensor in (self.indptr, self.indices, self.degree))
         return Block(indptr, indices, self.num_src, self.num_dst, degree)
 
+    def within_parts(self, part: Tensor, degree: Tensor) -> "Block":
+        """The block without the edges between different parts; `part` [num_src], `degree` [num_src] without them."""
+        row = torch.repeat_interleave(torch.arange(self.num_dst), self.indptr.diff())
+        inside = part[row] == part[self.indices.long()]
+        kept_before = torch.cat([torch.zeros(1, dtype=torch.int64), inside.cumsum(0)])
+        indptr = kept_before[self.indptr.long()].to(self.indptr.dtype)
+        return Block(indptr, self.indices[inside], self.num_src, self.num_dst, degree)
+
     @cached_property
     def adjacency(self) -> Tensor:
         """[num_dst, num_src] CSR of ones, for a mean over the neighbours (without the node itself)."""

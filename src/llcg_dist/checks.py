@@ -6,7 +6,7 @@ from typing import Any
 
 from llcg_dist.dataset_config import check_name
 from llcg_dist.errors import UserError
-from llcg_dist.schema import Config, ModelConfig
+from llcg_dist.schema import AUTO, Config, ModelConfig
 
 _LAYER_OF_MODEL = {"sage": "S", "gcn": "G", "mlp": "L"}
 _OTHER_MODELS = ("gat", "appnp", "resgcn", "skip_sage")
@@ -52,7 +52,6 @@ def validate(config: Config) -> None:
         "seed",
         "partition.seed",
         "dataset.seed",
-        "algorithm.S",
         "evaluate.every",
         "train.weight_decay",
         "checkpoint.every",
@@ -66,7 +65,11 @@ def validate(config: Config) -> None:
         _require(_value(config, key) <= most, config, key, f"must be at most {most:,}")
     check_name(config.dataset)
     _require(_is_logger(config.logger), config, "logger", f"must be auto, none, or some of {', '.join(_LOGGERS)}")
+    _check_diagnostics(config)
     algorithm = config.algorithm
+    rule = "must be a whole number, not negative, or auto"
+    _require(algorithm.S == AUTO or (_is_whole(algorithm.S) and algorithm.S >= 0), config, "algorithm.S", rule)
+    _require(algorithm.S_max >= 1, config, "algorithm.S_max", "must be at least 1")
     _require(0 <= config.model.dropout < 1, config, "model.dropout", "must lie in [0, 1)")
     _require(0 < algorithm.K < float("inf"), config, "algorithm.K", "must be a positive number of local steps")
     if algorithm.schedule == "equal_total":
@@ -81,7 +84,8 @@ def validate(config: Config) -> None:
         rule = f"must be 0: {algorithm.name} has no correction; use algorithm=llcg"
         _require(algorithm.S == 0, config, "algorithm.S", rule)
     if algorithm.name == "server_only":
-        _require(algorithm.S >= 1, config, "algorithm.S", "must be at least 1: server_only does nothing else")
+        rule = "must be a number, at least 1: server_only does nothing else"
+        _require(algorithm.S != AUTO and algorithm.S >= 1, config, "algorithm.S", rule)
     _require(0 <= config.train.lr_warmup < 1, config, "train.lr_warmup", "must lie in [0, 1)")
     _check_server_optimizer(config)
     if config.run_dir and Path(config.run_dir).resolve() == Path(config.partition.root).resolve():
@@ -114,6 +118,22 @@ def _check_server_optimizer(config: Config) -> None:
     if algorithm.name in ("full_sync", "server_only"):
         rule = f"must be plain: {algorithm.name} averages no models"
         _require(algorithm.server_optimizer == "plain", config, "algorithm.server_optimizer", rule)
+
+
+def _check_diagnostics(config: Config) -> None:
+    _require(config.diagnostics.every >= 0, config, "diagnostics.every", "must not be negative")
+    for key, least in (("repeats", 2), ("chunk", 1), ("hessian_steps", 1)):
+        full_key = f"diagnostics.{key}"
+        _require(_value(config, full_key) >= least, config, full_key, f"must be at least {least}")
+    method = config.algorithm.name
+    if method in ("single", "server_only", "ggs", "full_sync"):
+        rule = f"must be 0 with algorithm={method}: what is measured is what machines lose that train on parts alone"
+        _require(config.diagnostics.every == 0, config, "diagnostics.every", rule)
+
+
+def corrects(config: Config) -> bool:
+    """Whether the server may take correction steps."""
+    return config.algorithm.S == AUTO or config.algorithm.S > 0
 
 
 def arch_string(config: ModelConfig) -> str:
@@ -162,8 +182,11 @@ def _check_model(config: Config) -> None:
         rule = "must be at least 2: BatchNorm cannot normalise a batch of one row; or use model.norm=none"
         local_rows = config.train.local_batch_size * (config.cluster.num_machines if method == "single" else 1)
         _require(local_rows >= 2 or method == "server_only", config, "train.local_batch_size", rule)
-        one_row = config.algorithm.S > 0 and config.train.server_batch_size < 2
+        one_row = corrects(config) and config.train.server_batch_size < 2
         _require(not one_row, config, "train.server_batch_size", rule)
+        halves = config.algorithm.S == AUTO and config.train.server_batch_size < 4
+        rule = "must be at least 4 with algorithm.S=auto, which compares two halves of a batch"
+        _require(not halves, config, "train.server_batch_size", rule)
     depth = message_passing_layers(model)
     for key in ("sampling.fanout", "sampling.server_fanout"):
         fanout = _value(config, key)
@@ -196,7 +219,11 @@ def _is_fanout(value: Any) -> bool:
 
 
 def _is_count(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and (value == -1 or value >= 1)
+    return _is_whole(value) and (value == -1 or value >= 1)
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _require(holds: bool, config: Config, key: str, rule: str) -> None:

@@ -25,6 +25,7 @@ PLACES = {"run_dir", "partition.root", "dataset.root", "checkpoint.dir", "evalua
 _RESUMABLE = PLACES | {
     "resume", "verify", "checkpoint.every", "checkpoint.keep", "cluster.backend", "cluster.device", "cluster.threads",
     "cluster.timeout", "cluster.join_timeout", "cluster.max_restarts", "cluster.audit", "logger",
+    "diagnostics.every", "diagnostics.repeats", "diagnostics.chunk", "diagnostics.hessian_steps",
 }  # fmt: skip
 
 

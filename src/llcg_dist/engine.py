@@ -5,9 +5,9 @@ The server broadcasts first and judges the last model afterwards, while the mach
 """
 
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
 
 from torch import Tensor
 
@@ -29,10 +29,18 @@ class RoundResult:
     seconds_exchange: float
     seconds_correct: float
     seconds_round: float
+    notes: dict[str, Any] = field(default_factory=dict)
+    """Further columns of the round's record: what was measured, what was chosen and why."""
 
 
 class Steward(Protocol):
     """What the server does around the loop, so that the loop reads like the algorithm."""
+
+    def measures(self, round_: int) -> bool:
+        """Whether this round begins with diagnostics."""
+
+    def measure(self, theta: Tensor, gradients: Sequence[Tensor], round_: int) -> None:
+        """Diagnostics at `theta`, given every machine's gradient there."""
 
     def share_steps(self, theta: Tensor, round_: int, channel: ServerChannel) -> Tensor:
         """Takes the round's steps together with the machines, along the mean of their gradients."""
@@ -42,6 +50,9 @@ class Steward(Protocol):
 
     def outer_step(self, theta: Tensor, average: Tensor) -> Tensor:
         """The next model, given the one that the machines started from and their average."""
+
+    def notes(self) -> dict[str, Any]:
+        """What the records shall say of this round besides: taken once, at its end."""
 
     def keep(self, result: RoundResult) -> None:
         """Saves the round: from here on a crash does not lose it."""
@@ -67,8 +78,11 @@ def run_server(
         started = time.perf_counter()
         kept = algorithm.shares_gradients and r > first_round  # then the machines hold the same model already
         channel.broadcast(Order(None if kept else theta, steward.whole_round()))  # line 3: machines receive the model
+        measured = channel.gather_measured() if steward.measures(r) else None
         if unjudged is not None:
             steward.judge(unjudged)  # round r-1, while the machines train round r
+        if measured is not None:
+            steward.measure(theta, measured, r)
         judged = time.perf_counter()
         if algorithm.shares_gradients:
             theta = steward.share_steps(theta, r, channel)
@@ -89,6 +103,7 @@ def run_server(
             seconds_exchange=max(0.0, gathered - started - busy),
             seconds_correct=ended - gathered,
             seconds_round=ended - started,
+            notes=steward.notes(),
         )
         steward.keep(unjudged)
     if unjudged is not None:
@@ -96,12 +111,24 @@ def run_server(
     return theta
 
 
-def run_machine(
-    first_round: int, num_rounds: int, learn: Callable[[Order, int], MachineRound], channel: MachineChannel
-) -> None:
+class Trainee(Protocol):
+    """A machine, as the loop sees it."""
+
+    def measures(self, round_: int) -> bool:
+        """Whether this round begins with diagnostics."""
+
+    def measure(self, theta: Tensor) -> Tensor:
+        """The gradient there over all that this machine trains on."""
+
+    def learn(self, order: Order, round_: int) -> MachineRound: ...
+
+
+def run_machine(first_round: int, num_rounds: int, machine: Trainee, channel: MachineChannel) -> None:
     for r in range(first_round, num_rounds + 1):  # line 1
         order = channel.receive()  # line 3
-        update = _in_step(learn(order, r), channel)  # lines 4-9
+        if machine.measures(r) and order.theta is not None:
+            channel.send_measured(machine.measure(order.theta))
+        update = _in_step(machine.learn(order, r), channel)  # lines 4-9
         channel.send(update)  # line 10
 
 

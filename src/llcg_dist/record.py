@@ -86,7 +86,9 @@ class Recorder:
             "seconds_evaluate": seconds_evaluate,
             "seconds_round": result.seconds_round,
             "skipped_parts": result.skipped_parts,
-        } | checkpoint
+        }
+        row |= {name: _number(value) if isinstance(value, float) else value for name, value in result.notes.items()}
+        row |= checkpoint
         if reports:
             self._peak_rss_mb_machine = max(report.peak_rss_mb for report in reports)
         losses = " ".join(f"{report.train_loss:.4f}" for report in reports)

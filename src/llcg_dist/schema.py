@@ -10,6 +10,9 @@ from omegaconf import MISSING
 
 from llcg_dist.dataset_config import DatasetConfig
 
+AUTO = "auto"
+"""The value of algorithm.S that leaves the number to the server."""
+
 
 @dataclass
 class PartitionConfig:
@@ -48,8 +51,10 @@ class AlgorithmConfig:
     """Local steps a round; with schedule=equal_total their mean over the rounds."""
     rho: float = 1.0
     """Growth of the local steps: round r takes K*rho^r."""
-    S: int = 0
-    """Correction steps of the server a round."""
+    S: Any = 0
+    """Correction steps of the server a round: a number, or auto (chosen every round; docs/algorithms.md)."""
+    S_max: int = 16
+    """The most correction steps that S=auto takes in a round."""
     schedule: str = "equal_total"
     """equal_total (K*R steps in all, whatever rho) or literal (K*rho^r as it stands)."""
     max_local_steps: int | None = None
@@ -118,6 +123,18 @@ class EvaluateConfig:
 
 
 @dataclass
+class DiagnosticsConfig:
+    every: int = 0
+    """Measure the quantities of the paper's theorems every N rounds (docs/diagnostics.md); 0 turns this off."""
+    repeats: int = 4
+    """How often the training nodes are cut into mini-batches to estimate the noise of sampling."""
+    chunk: int = 1024
+    """Training nodes whose gradient is computed at a time, with all their neighbours."""
+    hessian_steps: int = 10
+    """Steps of the power iteration that estimates the smoothness L."""
+
+
+@dataclass
 class CheckpointConfig:
     every: int = 1
     """Save every N rounds and at the end; 0 turns checkpoints off."""
@@ -158,6 +175,7 @@ class Config:
     train: TrainConfig = field(default_factory=TrainConfig)
     sampling: SamplingConfig = field(default_factory=SamplingConfig)
     evaluate: EvaluateConfig = field(default_factory=EvaluateConfig)
+    diagnostics: DiagnosticsConfig = field(default_factory=DiagnosticsConfig)
     checkpoint: CheckpointConfig = field(default_factory=CheckpointConfig)
     cluster: ClusterConfig = field(default_factory=ClusterConfig)
     num_rounds: int = 20

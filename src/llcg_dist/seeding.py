@@ -21,6 +21,11 @@ def generator(seed: int, who: int, round_: int) -> np.random.Generator:
     return np.random.default_rng(np.random.SeedSequence((seed, who, round_)))
 
 
+def measuring(seed: int, who: int, round_: int) -> np.random.Generator:
+    """For what only looks at the training: apart from what that draws itself."""
+    return np.random.default_rng(np.random.SeedSequence((seed, who, round_, 1)))
+
+
 def seed_torch(rng: np.random.Generator) -> None:
     """Dropout and initial weights draw from torch's global generator."""
     torch.manual_seed(int(rng.integers(2**63)))

@@ -2,7 +2,7 @@
 
 import dataclasses
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,12 +24,14 @@ from llcg_dist.core.outer import outer_optimizer
 from llcg_dist.core.parameters import flatten, state_dict_bytes, statistics_mask
 from llcg_dist.data.graph import TRAIN, Array, Graph
 from llcg_dist.data.views import GraphView
+from llcg_dist.diagnostics import Diagnostics, due
 from llcg_dist.engine import RoundResult, run_server
 from llcg_dist.errors import TrainingError
 from llcg_dist.models import build_model
 from llcg_dist.record import Recorder, Row
 from llcg_dist.sampling import NeighborSampler, fanouts_per_layer
-from llcg_dist.schema import Config
+from llcg_dist.schema import AUTO, Config
+from llcg_dist.step_chooser import StepChooser
 from llcg_dist.worker import Assignment, message_sizes, peak_rss_mb
 
 
@@ -46,9 +48,10 @@ class Server:
         start_round: int = 0,
         device: str = "cpu",
         correction_nodes: Array | None = None,
+        assignment: Array | None = None,
     ) -> None:
         """Goes on from the checkpoint of `start_round`; 0 starts anew. `correction_nodes`: see
-        data/correction.py."""
+        data/correction.py. `assignment`: the part of every node, for what is measured about the cut."""
         self._config, self._graph = config, graph
         files = CheckpointFiles(checkpoints, SERVER)
         saved = files.load(start_round) if start_round else {}
@@ -77,6 +80,14 @@ class Server:
         chunk, scratch = config.evaluate.chunk, config.evaluate.scratch
         self._evaluator = Evaluator(graph, judged_model, config.algorithm.batchnorm_stats, chunk, scratch)
 
+        self._notes: Row = {}
+        self._diagnostics: Diagnostics | None = None
+        if config.diagnostics.every and assignment is not None:
+            self._diagnostics = Diagnostics(config, algorithm, graph, assignment, correction_nodes, device)
+        self._chooser: StepChooser | None = None
+        if config.algorithm.S == AUTO and assignment is not None:
+            self._chooser = StepChooser(config, graph, assignment, device)
+
         self._saver = Saver(files, config.checkpoint.every, config.checkpoint.keep, config.num_rounds, start_round)
         self._whole_round = self.start_round = start_round
         self._recorder = Recorder(config, run_dir, start_round, saved.get("elapsed", 0.0))
@@ -97,6 +108,8 @@ class Server:
             raise ValueError(f"{tuple(self._theta.shape)} parameters for a model of {size}")
         self._corrector.load_optimizer_state(saved["optimizer"])
         self._outer.load_state(saved["outer"])
+        if self._chooser:
+            self._chooser.load_state(saved["auto_s"])
         if len(self._recorder.rows) < self.start_round:
             self._unjudged = _unpack(saved["result"], self._theta)
 
@@ -127,12 +140,29 @@ class Server:
             self._graph.metric, paper_mb, peak_rss_mb(), self.halo_bytes, channel.ledger, audit
         )
 
-    def _walk(self, theta: Tensor, round_: int, steps: int) -> Tensor:
-        if steps == 0:  # S=0 is plain averaging, to the last bit
-            return theta
-        return self._corrector.walk(theta, round_, steps)[0]
+    def _walk(self, theta: Tensor, round_: int, steps: int | str) -> Tensor:
+        if isinstance(steps, str):
+            assert self._chooser is not None
+            steps, why = self._chooser.choose(theta, round_, self._steps[round_ - 1])
+            self._notes |= why
+        self._notes["S"] = steps
+        corrected = self._corrector.walk(theta, round_, steps)[0] if steps else theta  # S=0: to the last bit
+        if self._chooser:
+            self._chooser.learn(corrected, round_, steps)
+        return corrected
 
     # What the round loop asks for: see engine.Steward.
+
+    def measures(self, round_: int) -> bool:
+        return due(self._config, round_)
+
+    def measure(self, theta: Tensor, gradients: Sequence[Tensor], round_: int) -> None:
+        assert self._diagnostics is not None
+        self._notes |= self._diagnostics.measure(theta, round_, gradients, self._steps)
+
+    def notes(self) -> Row:
+        notes, self._notes = self._notes, {}
+        return notes
 
     def share_steps(self, theta: Tensor, round_: int, channel: ServerChannel) -> Tensor:
         self._corrector.begin(theta, round_)
@@ -153,6 +183,8 @@ class Server:
             happened = f"part {part} sent parameters that are not finite in round {round_} (its loss {loss:.4g})"
             self._refuse(happened, accepted)
         thetas = [self._completed(theta, vector) for vector in accepted.vectors]
+        if self._chooser:
+            self._chooser.note_updates(theta, thetas)
         return thetas, accepted.weights, accepted.skipped
 
     def _refuse(self, happened: str, accepted: Accepted) -> None:
@@ -199,6 +231,7 @@ class Server:
             "theta": result.theta,
             "optimizer": self._corrector.optimizer_state(),
             "outer": self._outer.state(),
+            "auto_s": self._chooser.state() if self._chooser else None,
             "messages": self._ledger.as_json()["messages"],
             "result": _pack(result),
             "planned_rounds": self.planned_rounds,

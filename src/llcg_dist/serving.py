@@ -28,7 +28,8 @@ def build_server(
     train_nodes = [part["train_nodes"] for part in manifest["parts"]]
     checkpoints = checkpoint_folder(config, run_dir)
     nodes = correction_nodes(config.sampling.server_minibatch, whole)
-    server = Server(config, whole.graph, train_nodes, run_dir, checkpoints, start_round, device, nodes)
+    owner = whole.extra["assignment"] if algorithm.trains_on_parts else None
+    server = Server(config, whole.graph, train_nodes, run_dir, checkpoints, start_round, device, nodes, owner)
     if algorithm.reads is Reads.PART_AND_HALO:
         server.halo_bytes = sum(halo_bytes(config, store))
     return server

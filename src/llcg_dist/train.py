@@ -202,7 +202,7 @@ def _work(config: Config, algorithm: Algorithm, cluster: Cluster, device: str, m
     machine = Machine(config, algorithm, view, me.part, assignment, checkpoints, device, fetched)
     cluster.watch({0: name_of(0, None)}, config.cluster.timeout, interrupt)
     channel = DistMachineChannel(cluster, machine.sizes)
-    run_machine(assignment.start_round + 1, config.num_rounds, machine.learn, channel)
+    run_machine(assignment.start_round + 1, config.num_rounds, machine, channel)
     machine.saver.finish()
     if audit:
         audit.take_part(cluster)

@@ -18,6 +18,7 @@ from llcg_dist.core.learning_rate import LearningRates
 from llcg_dist.core.objective import calibration, class_shares
 from llcg_dist.core.parameters import flatten, statistics_mask
 from llcg_dist.data.views import View
+from llcg_dist.diagnostics import LocalGradient, due
 from llcg_dist.models import build_model
 from llcg_dist.sampling import NeighborSampler, fanouts_per_layer
 from llcg_dist.schema import Config
@@ -65,6 +66,8 @@ class Machine:
         fanouts = fanouts_per_layer(config.sampling.fanout, model.depth)
         sampler = NeighborSampler(view.topology, fanouts, config.sampling.method)
         self._learner = Learner(view, model, sampler, walker, config.train, device)
+        self._config = config
+        self._meter = LocalGradient(config, view, device) if config.diagnostics.every else None
         files = CheckpointFiles(checkpoints, part_owner(part))
         if start_round:
             saved = files.load(start_round)
@@ -72,6 +75,13 @@ class Machine:
                 self._learner.load_optimizer_state(saved["optimizer"])
         files.drop_after(start_round)
         self.saver = Saver(files, config.checkpoint.every, config.checkpoint.keep, config.num_rounds, start_round)
+
+    def measures(self, round_: int) -> bool:
+        return due(self._config, round_)
+
+    def measure(self, theta: Tensor) -> Tensor:
+        assert self._meter is not None
+        return self._meter.at(theta)
 
     def learn(self, order: Order, round_: int) -> MachineRound:
         """Lines 4-9 of Algorithm 2: steps(r) local steps from the model that the server sent."""

@@ -27,6 +27,9 @@ BASELINES = {
     "full_sync": ["algorithm=full_sync"],
     "full_sync_no_norm": ["algorithm=full_sync", "model.norm=none", "algorithm.averaging=train_nodes"],
     "subgraph_approx": ["algorithm=subgraph_approx"],
+    "auto_s": ["algorithm.S=auto", "algorithm.S_max=4", "train.server_batch_size=64"],
+    "diagnosed": ["diagnostics.every=2", "diagnostics.hessian_steps=2"],
+    "diagnosed_halo": ["algorithm=subgraph_approx", "diagnostics.every=3", "diagnostics.hessian_steps=2"],
     "cut_edges": ["sampling.server_minibatch=cut_edges", "sampling.server_fanout=0.5", "sampling.fanout=0.3"],
 }
 

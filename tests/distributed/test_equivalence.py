@@ -39,22 +39,14 @@ def test_loopback_equals_processes(runs: Path, name: str, overrides: list[str]) 
     torch.set_num_threads(1)
     train.run(load_config([*settings, *overrides]), train.Rank())
     assert model_bytes(runs / name) == model_bytes(runs / f"loopback_{name}")
-    counted = (
-        "round",
-        "local_steps",
-        "train_loss",
-        "val_score",
-        "test_score",
-        "bytes_up",
-        "bytes_down",
-        "feature_bytes",
-        "gradient_bytes",
-        "control_bytes",
-        "exchanges",
-    )
     for real, looped in zip(rows(runs / name), rows(runs / f"loopback_{name}"), strict=True):
-        assert [real[key] for key in counted] == [looped[key] for key in counted]
+        assert without_times(real) == without_times(looped)
     assert in_rounds(runs / name) == in_rounds(runs / f"loopback_{name}")
+
+
+def without_times(row: dict) -> dict:
+    """All columns but those that depend on speed: what was measured is the same to the last bit."""
+    return {key: value for key, value in row.items() if not key.startswith(("seconds", "checkpoint"))}
 
 
 def in_rounds(run_dir: Path) -> list[dict]:

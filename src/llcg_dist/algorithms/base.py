@@ -10,8 +10,8 @@ from llcg_dist.core.schedule import local_steps
 from llcg_dist.data.extras import Reads
 from llcg_dist.schema import Config
 
-Walk = Callable[[Tensor, int, int], Tensor]
-"""(theta, round, steps) -> theta: gradient steps on the server's whole graph."""
+Walk = Callable[[Tensor, int, int | str], Tensor]
+"""(theta, round, steps) -> theta: gradient steps on the server's whole graph; auto takes as many as it sees fit."""
 
 
 class Algorithm:

@@ -95,6 +95,9 @@ class ServerChannel(Protocol):
     def broadcast_gradient(self, mean: Tensor) -> None:
         """The gradient that every machine takes its step along."""
 
+    def gather_measured(self) -> Sequence[Tensor]:
+        """Waits for every machine's gradient at the model that was just sent (diagnostics); in part order."""
+
     def gather(self, round_: int) -> Sequence[Update]:
         """Waits for every machine's update of this round; in part order."""
 
@@ -104,5 +107,8 @@ class MachineChannel(Protocol):
 
     def mean_gradient(self, own: Tensor) -> Tensor:
         """Sends the own gradient and waits for the mean of all."""
+
+    def send_measured(self, gradient: Tensor) -> None:
+        """The own gradient at the model that was just received; nothing comes back."""
 
     def send(self, update: Update) -> None: ...

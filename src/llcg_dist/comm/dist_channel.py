@@ -32,6 +32,10 @@ class DistServerChannel:
     def broadcast_gradient(self, mean: Tensor) -> None:
         self._cluster.broadcast(mean.to(self._cluster.wire_device), Kind.GRADIENTS)
 
+    def gather_measured(self) -> Sequence[Tensor]:
+        with self.ledger.also_allowing(Kind.GRADIENTS):
+            return self._gather(self._sizes.gradient, Kind.GRADIENTS)
+
     def gather(self, round_: int) -> Sequence[Update]:
         thetas = self._gather(self._sizes.update, Kind.PARAMETERS)
         packed = self._cluster.gather(torch.zeros(Report.size(), dtype=torch.float64), Kind.CONTROL)
@@ -67,6 +71,10 @@ class DistMachineChannel:
     def mean_gradient(self, own: Tensor) -> Tensor:
         self._cluster.gather(own.to(self._cluster.wire_device), Kind.GRADIENTS)
         return self._receive(self._sizes.gradient, Kind.GRADIENTS)
+
+    def send_measured(self, gradient: Tensor) -> None:
+        with self._cluster.ledger.also_allowing(Kind.GRADIENTS):
+            self._cluster.gather(gradient.to(self._cluster.wire_device), Kind.GRADIENTS)
 
     def send(self, update: Update) -> None:
         if self._sizes.update:

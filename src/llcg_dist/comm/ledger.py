@@ -1,6 +1,8 @@
 """Counts every message by kind, direction and shape, and refuses those the algorithm does not allow."""
 
 from collections import Counter, defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -113,6 +115,16 @@ class Ledger:
         if message.direction is Direction.DOWN:
             self._answers[message.kind] += 1
         self._round[message.kind, message.direction] += machines * message.bytes
+
+    @contextmanager
+    def also_allowing(self, kind: Kind) -> Iterator[None]:
+        """Lets this kind cross inside the block, and not after it."""
+        before = self._allowed
+        self._allowed = before | {kind}
+        try:
+            yield
+        finally:
+            self._allowed = before
 
     def count_features(self, content: str, messages: int, total: int) -> None:
         """`messages` with ROWS of features, or with ROW_NUMBERS, go from machine to machine."""

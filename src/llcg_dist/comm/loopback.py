@@ -12,6 +12,9 @@ from llcg_dist.comm.ledger import Direction, Kind, Ledger, Message
 Learn = Callable[[Order, int], MachineRound]
 """(order, round) -> one machine's part of the round."""
 
+Measure = Callable[[Tensor], Tensor]
+"""theta -> one machine's gradient there."""
+
 
 class LoopbackChannel:
     """Machines take their turns, up to their next gradient or to their update. `metered=False`: they are the server
@@ -19,8 +22,10 @@ class LoopbackChannel:
 
     parallel = False
 
-    def __init__(self, machines: Sequence[Learn], ledger: Ledger, metered: bool = True) -> None:
-        self._machines = machines
+    def __init__(
+        self, machines: Sequence[Learn], ledger: Ledger, metered: bool = True, measures: Sequence[Measure] = ()
+    ) -> None:
+        self._machines, self._measures = machines, measures
         self._rounds: list[MachineRound] = []
         self._mean: Tensor | None = None
         self._metered = metered
@@ -40,6 +45,14 @@ class LoopbackChannel:
     def broadcast_gradient(self, mean: Tensor) -> None:
         self._mean = mean
         self._count(mean, Kind.GRADIENTS, Direction.DOWN)
+
+    def gather_measured(self) -> Sequence[Tensor]:
+        theta = self._order.theta
+        assert theta is not None
+        gradients = [measure(theta) for measure in self._measures]
+        with self.ledger.also_allowing(Kind.GRADIENTS):
+            self._count(gradients[0], Kind.GRADIENTS, Direction.UP)
+        return gradients
 
     def gather(self, round_: int) -> Sequence[Update]:
         updates = [self._finish(machine) for machine in self._started(round_)]

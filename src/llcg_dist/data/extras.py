@@ -104,6 +104,15 @@ def halo_nodes(graph: Graph, part: Array, count: int, rng: np.random.Generator) 
     return np.sort(chosen)
 
 
+def nodes_read(config: Config, reads: Reads, graph: Graph, owner: Array, part: int) -> tuple[Array, Array]:
+    """The nodes of a part, and the remote ones that are stored with it."""
+    own = np.flatnonzero(owner == part)
+    if reads is not Reads.PART_AND_HALO:
+        return own, own[:0]
+    rng = np.random.default_rng(np.random.SeedSequence((config.partition.seed, part)))
+    return own, halo_nodes(graph, own, round(config.algorithm.storage_overhead * len(own)), rng)
+
+
 def _write_topology(store: Path, whole: Shard) -> None:
     owner = whole.extra["assignment"]
     position = np.empty(len(owner), whole.graph.indices.dtype)
@@ -119,9 +128,7 @@ def _write_halos(config: Config, store: Path, whole: Shard) -> None:
     graph, owner = whole.graph, whole.extra["assignment"]
     sizes = []
     for part in range(config.cluster.num_machines):
-        own = np.flatnonzero(owner == part)
-        rng = np.random.default_rng(np.random.SeedSequence((config.partition.seed, part)))
-        remote = halo_nodes(graph, own, round(config.algorithm.storage_overhead * len(own)), rng)
+        own, remote = nodes_read(config, Reads.PART_AND_HALO, graph, owner, part)
         topology = induced_topology(graph, np.concatenate([own, remote]))
         own_edges = len(induced_topology(graph, own).indices)
         features = select_rows(graph.features, remote)

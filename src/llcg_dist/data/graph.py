@@ -259,3 +259,13 @@ def cut_edge_ends(graph: Graph, assignment: Array) -> Array:
         row, column = _entries(graph.indptr, graph.indices, first, last)
         ends[row[assignment[row] != assignment[column]]] = True
     return ends
+
+
+def degrees_within_parts(graph: Graph, assignment: Array) -> Array:
+    """[N] float32: every node's neighbours in its own part."""
+    found = np.zeros(graph.num_nodes, np.float32)
+    for first, last in row_ranges(graph.indptr, ENTRIES_AT_ONCE):
+        row, column = _entries(graph.indptr, graph.indices, first, last)
+        inside = row[assignment[row] == assignment[column]]
+        found[first:last] = np.bincount(inside - first, minlength=last - first)
+    return found

@@ -6,10 +6,11 @@ halo of remote nodes (subgraph_approx), or the whole topology with features that
 
 from typing import Protocol
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from llcg_dist.data.graph import TRAIN, Graph, Topology
+from llcg_dist.data.graph import TRAIN, Graph, Topology, induced_topology
 from llcg_dist.data.rows import Array
 
 
@@ -42,6 +43,22 @@ class GraphView:
 
     def labels(self, nodes: Tensor) -> Tensor:
         return self._labels[nodes]
+
+
+class SubgraphView(GraphView):
+    """What a machine reads, rebuilt from the whole graph: `nodes`, of which the first `own` are the part's and may be
+    trained on, and the edges among them. Rows stay where they are."""
+
+    def __init__(self, graph: Graph, nodes: Array, own: int) -> None:
+        super().__init__(graph, train_nodes=np.flatnonzero(graph.split[nodes[:own]] == TRAIN))
+        self.topology = induced_topology(graph, nodes)
+        self._nodes = torch.from_numpy(nodes)
+
+    def features(self, nodes: Tensor) -> Tensor:
+        return super().features(self._nodes[nodes])
+
+    def labels(self, nodes: Tensor) -> Tensor:
+        return super().labels(self._nodes[nodes])
 
 
 class HaloView(GraphView):

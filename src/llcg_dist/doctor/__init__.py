@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from llcg_dist.algorithms.base import Algorithm
+from llcg_dist.checks import corrects
 from llcg_dist.data.store import read_shard
 from llcg_dist.doctor.findings import ERROR, OK, WARN, Finding
 from llcg_dist.doctor.host import Host
@@ -53,7 +54,7 @@ def check_parts_and_memory(
     server, *machines = plan.ranks
     here = [server, *sorted(machines, key=lambda need: need.resident, reverse=True)][:ranks_here]
     trained = {f"part {part}": graph for part, graph in enumerate(graphs)}
-    if config.algorithm.S > 0 or not graphs:
+    if corrects(config) or not graphs:
         trained["the graph"] = whole
     return [
         *findings,

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from llcg_dist.checks import normalizes, normalizes_the_batch_alone
+from llcg_dist.checks import corrects, normalizes, normalizes_the_batch_alone
 from llcg_dist.data.graph import TRAIN, Graph, neighbours
 from llcg_dist.data.partition import label_skew
 from llcg_dist.doctor.findings import ERROR, OK, WARN, Finding
@@ -80,7 +80,7 @@ def check_labels(config: Config, manifest: dict[str, Any]) -> list[Finding]:
     skews = [label_skew(part["label_counts"], manifest["label_counts"]) for part in manifest["parts"]]
     worst = max(range(len(skews)), key=skews.__getitem__)
     what = f"labels: shares in part {worst} are {100 * skews[worst]:.0f} % away from the whole graph's, the most of all"
-    only_averages = config.algorithm.name in ("psgd_pa", "llcg", "subgraph_approx") and config.algorithm.S == 0
+    only_averages = config.algorithm.name in ("psgd_pa", "llcg", "subgraph_approx") and not corrects(config)
     if skews[worst] > _SKEWED and only_averages:
         advice = (
             "averaging alone loses accuracy on such parts: use algorithm=llcg with S of 1 or more, or partition=random"

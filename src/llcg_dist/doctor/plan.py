@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from llcg_dist.checks import message_passing_layers
+from llcg_dist.checks import corrects, message_passing_layers
 from llcg_dist.data.graph import TRAIN, Graph
 from llcg_dist.doctor.batches import BatchSize, estimate_batch
 from llcg_dist.doctor.memory import IMPORTS_PRIVATE, Layer, Need, evaluation_bytes, layers_of, model_bytes, step_bytes
@@ -58,7 +58,7 @@ def mapped_bytes(graph: Graph) -> int:
 
 
 def _correction_batch(config: Config, whole: Graph) -> BatchSize | None:
-    if config.algorithm.S == 0:
+    if not corrects(config):
         return None
     return _batch(config, whole, config.train.server_batch_size, config.sampling.server_fanout)
 

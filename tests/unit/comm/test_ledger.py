@@ -192,3 +192,13 @@ def test_rounds_add_up_to_the_total(rounds: list[list[tuple[Kind, Direction, Pha
     handshake = sum(size * machines for _, _, phase, size, machines in everything if phase is Phase.HANDSHAKE)
     assert in_rounds + handshake == ledger.total_bytes() == sum(e[3] * e[4] for e in everything)
     assert sum(ledger.as_json()["bytes_by_kind"].values()) == ledger.total_bytes()
+
+
+def test_a_kind_can_be_allowed_for_a_moment() -> None:
+    ledger = Ledger(frozenset({Kind.PARAMETERS}))
+    gradient = Message.of(torch.zeros(3), Kind.GRADIENTS, Direction.UP)
+    with ledger.also_allowing(Kind.GRADIENTS):
+        ledger.count(gradient, machines=2)
+    with pytest.raises(ProtocolError, match="gradients must not cross"):
+        ledger.count(gradient, machines=2)
+    assert ledger.end_round().gradient_bytes == 24

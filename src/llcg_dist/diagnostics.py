@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -96,23 +97,15 @@ class Diagnostics:
     def _of_local_batches(self, local: Sequence[Tensor], round_: int) -> tuple[tuple[float, float], ...]:
         """The largest σ_bias² and σ_var² of any part, each with its error."""
         config, biases, variances = self._config, [], []
+        fanouts = fanouts_per_layer(config.sampling.fanout, self._model.depth)
         for part, exact in enumerate(local):
             own, remote = nodes_read(config, self._reads, self._graph, self._assignment, part)
-            view = SubgraphView(
-                self._graph, torch.cat([torch.from_numpy(own), torch.from_numpy(remote)]).numpy(), len(own)
-            )
-            sampled = self._sampled(
-                view,
-                view.train_nodes,
-                NeighborSampler(
-                    view.topology,
-                    fanouts_per_layer(config.sampling.fanout, self._model.depth),
-                    config.sampling.method,
-                ),
+            view = SubgraphView(self._graph, np.concatenate([own, remote]), len(own))
+            sampler, size = (
+                NeighborSampler(view.topology, fanouts, config.sampling.method),
                 config.train.local_batch_size,
-                seeding.part(part),
-                round_,
             )
+            sampled = self._sampled(view, view.train_nodes, sampler, size, seeding.part(part), round_)
             biases.append(sampled.bias(exact))
             variances.append(sampled.variance())
         return max(biases), max(variances)

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from llcg_dist.core.learner import Sampler
 from llcg_dist.core.objective import loss
+from llcg_dist.core.parameters import gradient_of
 from llcg_dist.data.rows import Array
 from llcg_dist.data.views import View
 
@@ -133,11 +134,7 @@ class CutGradients:
         return self._gradient(inputs, labels, whole), self._gradient(inputs, labels, inside)
 
     def _gradient(self, inputs: Tensor, labels: Tensor, blocks: list[Any]) -> Tensor:
-        value = loss(self._model(inputs, blocks), labels, self._view.task)
-        parameters = list(self._model.parameters())
-        found = torch.autograd.grad(value, parameters, allow_unused=True)
-        parts = [torch.zeros_like(p) if g is None else g for p, g in zip(parameters, found, strict=True)]
-        return torch.cat([part.reshape(-1).cpu() for part in parts]).double()
+        return gradient_of(loss(self._model(inputs, blocks), labels, self._view.task), self._model)
 
     def _sampled(self, nodes: Array, seed: int) -> tuple[Tensor, Tensor, list[Any], list[Any]]:
         batch = self._sampler.sample(nodes, seed=seed)

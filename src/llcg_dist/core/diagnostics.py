@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from llcg_dist.core.learner import Sampler
 from llcg_dist.core.objective import loss
+from llcg_dist.core.parameters import gradient_of
 from llcg_dist.data.rows import Array
 from llcg_dist.data.views import View
 
@@ -29,11 +30,7 @@ def batch_gradient(
     model.eval()
     batch = sampler.sample(nodes, seed=seed)
     logits = model(view.features(batch.inputs).to(device).float(), [block.to(device) for block in batch.blocks])
-    value = loss(logits, view.labels(batch.outputs).to(device), view.task)
-    parameters = list(model.parameters())
-    found = torch.autograd.grad(value, parameters, allow_unused=True)
-    parts = [torch.zeros_like(p) if g is None else g for p, g in zip(parameters, found, strict=True)]
-    return torch.cat([part.reshape(-1).cpu() for part in parts]).double()
+    return gradient_of(loss(logits, view.labels(batch.outputs).to(device), view.task), model)
 
 
 def full_gradient(

@@ -26,6 +26,14 @@ def load_flat(model: nn.Module, flat: Tensor) -> None:
             tensor.copy_(values.view_as(tensor))
 
 
+def gradient_of(value: Tensor, model: nn.Module) -> Tensor:
+    """[number of learned parameters] float64 on the CPU; leaves no gradient behind in the model."""
+    parameters = list(model.parameters())
+    found = torch.autograd.grad(value, parameters, allow_unused=True)
+    parts = [torch.zeros_like(p) if g is None else g for p, g in zip(parameters, found, strict=True)]
+    return torch.cat([part.reshape(-1).cpu() for part in parts]).double()
+
+
 def statistics_mask(model: nn.Module) -> Tensor:
     """[n] of bool over the flat vector: True for what no gradient moves, BatchNorm's running statistics."""
     learned = {name for name, _ in model.named_parameters()}

@@ -167,7 +167,7 @@ def drop_params(config: Any, parsed: Sequence[Any]) -> None:
 
     Without this a job would be named after the experiment's value and run with the command line's.
     """
-    params = config.hydra.sweeper.params
+    params = OmegaConf.select(config, "hydra.sweeper.params")
     with open_dict(config):
         for override in parsed:
             if params is not None:

@@ -30,7 +30,7 @@ $(STAMP): setup.cfg pyproject.toml constraints.txt
 demo: setup  ## train seven methods on the same parts, print one table, save the curves (about two minutes)
 	PATH="$(CURDIR)/$(BIN):$$PATH" bash launch/demo.sh
 
-figures: setup  ## run the small versions of the paper's figures and draw them into docs/figures (about ten minutes)
+figures: setup  ## run the small versions of the paper's figures and draw them into docs/figures (about half an hour on two cores)
 	$(BIN)/python -m bench.figures
 
 lint: setup  ## ruff (rules and format) and mypy

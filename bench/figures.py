@@ -44,7 +44,7 @@ FIGURES = {
     "fig4_curves": Small(("score_by_round",), _REDDIT),
     "fig4_loss": Small(("loss_by_round",), runs_of="fig4_curves"),
     "fig4_bytes": Small(("score_by_bytes",), runs_of="fig4_curves"),
-    "fig2_ggs_bytes": Small(("score_by_round", "bytes_by_kind"), runs_of="fig4_curves"),
+    "fig2_ggs_bytes": Small(("bytes_by_kind",), runs_of="fig4_curves"),
     # Real processes on a graph whose parts can be seen beside what Python and torch take.
     "fig1_machines": Small(
         ("memory", "seconds_by_phase"),
@@ -73,18 +73,23 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("docs/figures"))
     arguments, overrides = parser.parse_known_args()
     for name in arguments.only:
-        rows = make(name, arguments.runs, arguments.out, overrides)
+        run(name, arguments.runs, overrides)
+        rows = draw(name, arguments.runs, arguments.out)
         say(f"\n{name}\n\n{_markdown(rows, FIGURES[name].columns)}\n")
 
 
-def make(name: str, runs: Path, out: Path, overrides: Sequence[str] = ()) -> list[Row]:
-    """Runs what is missing, draws; returns the report's table."""
-    figure = FIGURES[name]
-    source = figure.runs_of or name
-    folder = runs / source
-    if code := sweep([*command(source), *_QUIET, quoted_override("hydra.sweep.dir", str(folder)), *overrides]):
+def run(name: str, runs: Path, overrides: Sequence[str]) -> None:
+    """What is missing of the figure's sweep."""
+    source = FIGURES[name].runs_of or name
+    place = quoted_override("hydra.sweep.dir", str(runs / source))
+    if code := sweep([*command(source), *_QUIET, place, *overrides]):
         raise SystemExit(code)
-    page, tables = write_report([folder])
+
+
+def draw(name: str, runs: Path, out: Path) -> list[Row]:
+    """Pictures of the runs that have ended; returns the report's table."""
+    figure = FIGURES[name]
+    page, tables = write_report([runs / (figure.runs_of or name)])
     out.mkdir(parents=True, exist_ok=True)
     for plot in figure.plots:
         target = name if len(figure.plots) == 1 else f"{name}_{plot}"

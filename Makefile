@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 export OMP_NUM_THREADS ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-full lint fuzz accuracy clean
+.PHONY: help setup demo test test-full lint fuzz accuracy figures clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -29,6 +29,9 @@ $(STAMP): setup.cfg pyproject.toml constraints.txt
 
 demo: setup  ## train seven methods on the same parts, print one table, save the curves (about two minutes)
 	PATH="$(CURDIR)/$(BIN):$$PATH" bash launch/demo.sh
+
+figures: setup  ## run the small versions of the paper's figures and draw them into docs/figures (about half an hour on two cores)
+	$(BIN)/python -m bench.figures
 
 lint: setup  ## ruff (rules and format) and mypy
 	$(BIN)/ruff check .

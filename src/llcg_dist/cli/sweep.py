@@ -26,7 +26,7 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.plugins import Plugins
 from hydra.core.utils import setup_globals
 from hydra.types import HydraContext, RunMode
-from omegaconf import OmegaConf
+from omegaconf import OmegaConf, open_dict
 
 from llcg_dist.cli.console import print_error, say
 from llcg_dist.cli.sweep_job import Outcome, run_job
@@ -78,6 +78,7 @@ def _sweep(overrides: list[str]) -> int:
             settings = [*_defaults(overrides, sweep_name(parsed)), *overrides]
             config = hydra.compose_config("config", settings, RunMode.MULTIRUN, with_log_configuration=False)
             context = HydraContext(config_loader=hydra.config_loader, callbacks=Callbacks(config))
+            drop_params(config, parsed)
             sweep_dir, launcher = Path(config.hydra.sweep.dir), str(config.hydra.launcher._target_)
             on_slurm = launcher.endswith(".SlurmLauncher")
             if on_slurm and config.hydra.launcher.tasks_per_node != 1:
@@ -159,6 +160,18 @@ def _defaults(overrides: list[str], name: str) -> list[str]:
         defaults += ["hydra.sweeper.direction=maximize", "hydra.sweeper.n_jobs=1"]
         defaults += [] if "hydra/sweeper/sampler" in chosen else ["hydra.sweeper.sampler.seed=0"]
     return defaults
+
+
+def drop_params(config: Any, parsed: Sequence[Any]) -> None:
+    """An experiment may bring what it sweeps over (hydra.sweeper.params); the command line has the last word.
+
+    Without this a job would be named after the experiment's value and run with the command line's.
+    """
+    params = OmegaConf.select(config, "hydra.sweeper.params")
+    with open_dict(config):
+        for override in parsed:
+            if params is not None:
+                params.pop(override.get_key_element().lstrip("+~"), None)
 
 
 def sweep_name(parsed: Sequence[Any]) -> str:

@@ -205,6 +205,6 @@ def _legend(drawn: Canvas, axes: Axes) -> None:
 
 def _legend_shape(labels: Sequence[str], width: float) -> tuple[int, int]:
     """Lines and columns of a legend that fits into so many inches, no line much shorter than the others."""
-    fitting = max(1, int(14 * width / (max(map(len, labels)) + 7)))
+    fitting = max(1, int(12 * width / (max(map(len, labels)) + 7)))
     lines = -(-len(labels) // fitting)
     return lines, -(-len(labels) // lines)

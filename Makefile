@@ -30,7 +30,7 @@ $(STAMP): setup.cfg pyproject.toml constraints.txt
 demo: setup  ## train seven methods on the same parts, print one table, save the curves (about two minutes)
 	PATH="$(CURDIR)/$(BIN):$$PATH" bash launch/demo.sh
 
-figures: setup  ## run the small versions of the paper's figures and draw them into docs/figures (about half an hour on two cores)
+figures: setup  ## run the small versions of the paper's figures and draw them into docs/figures
 	$(BIN)/python -m bench.figures
 
 lint: setup  ## ruff (rules and format) and mypy
@@ -51,7 +51,7 @@ fuzz: setup  ## 100,000 damaged inputs: every one loads or ends with our own err
 	LLCG_FUZZ_INPUTS=100000 $(BIN)/pytest -n 2 tests/fuzz --timeout 7200
 
 DATA ?= data
-accuracy: setup  ## the tables of docs/accuracy.md, resumable (DATA=folder with Amazon/ Planetoid/ Hetero/; under two hours)
+accuracy: setup  ## the tables of docs/accuracy.md, resumable (DATA=folder with Amazon/ Planetoid/ Hetero/; some hours)
 	$(BIN)/python -W ignore -m bench.accuracy --data "$(DATA)"
 
 clean:  ## remove the virtual environment and caches (runs and partitions stay)

@@ -27,7 +27,7 @@ $(STAMP): setup.cfg pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test]'; \
 	touch $(STAMP)
 
-demo: setup  ## train seven methods on the same parts, print one table, save the curves (about two minutes)
+demo: setup  ## train seven methods on the same parts, print one table, save the curves (two to three minutes)
 	PATH="$(CURDIR)/$(BIN):$$PATH" bash launch/demo.sh
 
 figures: setup  ## run the small versions of the paper's figures and draw them into docs/figures
@@ -38,14 +38,18 @@ lint: setup  ## ruff (rules and format) and mypy
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# Tests that start no cluster of their own share the two cores; real jobs have them to themselves.
+# Tests whose outcome is a matter of bits share the two cores; those that stop, cut or time jobs have them to themselves.
+SIDE_BY_SIDE := $(addprefix tests/distributed/test_,$(addsuffix .py,baselines demo diagnostics docs_data doctor equivalence \
+  figures llcg_plus memory))
+ALONE := tests/distributed $(addprefix --ignore=,$(SIDE_BY_SIDE))
+
 test: lint  ## the gate: lint, types, unit tests and real multi-process tests
-	$(BIN)/pytest -m "not full" -n 2 --dist loadfile tests/unit tests/fuzz
-	$(BIN)/pytest -m "not full" tests/distributed
+	$(BIN)/pytest -m "not full" -n 2 --dist loadfile tests/unit tests/fuzz $(SIDE_BY_SIDE)
+	$(BIN)/pytest -m "not full" $(ALONE)
 
 test-full: lint  ## everything in test, and the long trials
-	$(BIN)/pytest -n 2 --dist loadfile tests/unit tests/fuzz
-	$(BIN)/pytest tests/distributed
+	$(BIN)/pytest -n 2 --dist loadfile tests/unit tests/fuzz $(SIDE_BY_SIDE)
+	$(BIN)/pytest $(ALONE)
 
 fuzz: setup  ## 100,000 damaged inputs: every one loads or ends with our own error
 	LLCG_FUZZ_INPUTS=100000 $(BIN)/pytest -n 2 tests/fuzz --timeout 7200

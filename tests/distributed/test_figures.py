@@ -3,9 +3,12 @@
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.distributed.jobs import REPOSITORY, finish, start
 
 
+@pytest.mark.full
 def test_a_figure_is_run_drawn_and_not_run_again(tmp_path: Path) -> None:
     tiny = ["num_rounds=2", "dataset.nodes=400", "dataset.classes=4", "algorithm.K=1", "cluster.num_machines=2"]
     places = ["--runs", str(tmp_path / "runs"), "--out", str(tmp_path / "out"), f"partition.root={tmp_path}/parts"]

@@ -96,6 +96,7 @@ def test_a_sweep_stops_in_order_and_goes_on_in_the_middle_of_a_job(tmp_path: Pat
     assert [row["round"] for row in rows(folder / "seed=0")] == list(range(1, 101))
 
 
+@pytest.mark.full
 def test_joblib_runs_the_jobs_of_a_search_side_by_side(tmp_path: Path) -> None:
     search = ["train", "-m", *TINY, "hydra/sweeper=optuna", "hydra/launcher=joblib", "hydra.launcher.n_jobs=2"]
     search += ["hydra.sweeper.n_jobs=2", "algorithm.K=range(1,9)", "train.local_lr=interval(0.001,0.1)"]

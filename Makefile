@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 export OMP_NUM_THREADS ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-full lint fuzz accuracy figures clean
+.PHONY: help setup demo test test-full bench lint fuzz accuracy figures clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -53,6 +53,10 @@ test-full: lint  ## everything in test, and the long trials
 
 fuzz: setup  ## 100,000 damaged inputs: every one loads or ends with our own error
 	LLCG_FUZZ_INPUTS=100000 $(BIN)/pytest -n 2 tests/fuzz --timeout 7200
+
+BENCHES := local_step exchange rounds startup scale slow_network
+bench: setup  ## every ratio of docs/performance.md, measured again (wants an idle machine and root for network namespaces)
+	set -e; for part in $(BENCHES); do $(BIN)/python -m bench.$$part; done
 
 DATA ?= data
 accuracy: setup  ## the tables of docs/accuracy.md, resumable (DATA=folder with Amazon/ Planetoid/ Hetero/; some hours)

@@ -6,7 +6,7 @@ from torch_geometric.nn import GATConv, GCNConv, SAGEConv
 from torch_geometric.nn.dense.linear import Linear
 
 from llcg_dist.blocks import Block
-from llcg_dist.models.products import two_products
+from llcg_dist.models.products import add_products
 from llcg_dist.models.stages import BlockLayer
 
 
@@ -24,7 +24,7 @@ class Sage(BlockLayer):
     def forward(self, x: Tensor, block: Block) -> Tensor:
         own, neighbour = self.conv.lin_r, self.conv.lin_l
         itself = functional.linear(x[: block.num_dst], own.weight, own.bias + neighbour.bias)
-        return itself.add_(two_products(block.mean_adjacency, x, neighbour.weight))
+        return add_products(itself, block.mean_adjacency, x, neighbour.weight)
 
 
 class Gcn(BlockLayer):
@@ -39,7 +39,8 @@ class Gcn(BlockLayer):
         self.conv = GCNConv(width_in, width_out, normalize=False)
 
     def forward(self, x: Tensor, block: Block) -> Tensor:
-        return two_products(block.gcn_adjacency(self.norm), x, self.conv.lin.weight) + self.conv.bias
+        bias = self.conv.bias.repeat(block.num_dst, 1)
+        return add_products(bias, block.gcn_adjacency(self.norm), x, self.conv.lin.weight)
 
 
 class Gat(BlockLayer):

@@ -34,11 +34,11 @@ def sparse_product(matrix: Tensor, x: Tensor) -> Tensor:
     return _SparseProduct.apply(x, matrix)
 
 
-def two_products(matrix: Tensor, x: Tensor, weight: Tensor) -> Tensor:
-    """[rows, out]: matrix [rows, columns] times x [columns, in] times weight [out, in] transposed."""
+def add_products(onto: Tensor, matrix: Tensor, x: Tensor, weight: Tensor) -> Tensor:
+    """onto [rows, out] += matrix [rows, columns] times x [columns, in] times weight [out, in] transposed."""
     if _narrow_first(matrix, x, weight):
-        return sparse_product(matrix, functional.linear(x, weight))
-    return functional.linear(sparse_product(matrix, x), weight)
+        return onto.add_(sparse_product(matrix, functional.linear(x, weight)))
+    return onto.addmm_(sparse_product(matrix, x), weight.T)
 
 
 def _narrow_first(matrix: Tensor, x: Tensor, weight: Tensor) -> bool:

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from llcg_dist.models.products import _narrow_first, sparse_product, two_products
+from llcg_dist.models.products import _narrow_first, add_products, sparse_product
 
 
 def random_matrix(rows: int, columns: int, share: float, seed: int, dtype: torch.dtype = torch.float64) -> Tensor:
@@ -44,7 +44,9 @@ def test_both_orders_give_the_same(width_in: int, width_out: int) -> None:
     x = torch.randn(30, width_in, generator=generator, dtype=torch.float64)
     weight = torch.randn(width_out, width_in, generator=generator, dtype=torch.float64)
     assert _narrow_first(matrix, x, weight) == (width_out < width_in)
-    torch.testing.assert_close(two_products(matrix, x, weight), matrix.to_dense() @ x @ weight.T)
+    onto = torch.randn(30, width_out, generator=generator, dtype=torch.float64)
+    expected = onto + matrix.to_dense() @ x @ weight.T
+    torch.testing.assert_close(add_products(onto, matrix, x, weight), expected)
 
 
 def test_features_are_aggregated_first_where_most_rows_are_only_read() -> None:

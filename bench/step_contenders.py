@@ -29,13 +29,18 @@ Steps = Callable[[int], None]
 """Takes so many training steps."""
 
 
-def ours(config: Config, graph: Graph, method: str = "neighbor") -> Steps:
-    """A machine's local steps, as `llcg train` takes them."""
-    view = GraphView(graph)
+def learner_of(config: Config, graph: Graph, method: str = "neighbor") -> Learner:
+    """A machine with a part of its own, before its first step."""
     model = build_model(config.model, graph.num_features, graph.num_classes)
     walker = Walker(seeding.part(0), config.seed, config.train.local_batch_size, config.train.local_lr)
-    learner = Learner(view, model, _sampler(config, graph, method), walker, config.train)
+    learner = Learner(GraphView(graph), model, _sampler(config, graph, method), walker, config.train)
     learner.begin(None, 1)
+    return learner
+
+
+def ours(config: Config, graph: Graph, method: str = "neighbor") -> Steps:
+    """A machine's local steps, as `llcg train` takes them."""
+    learner = learner_of(config, graph, method)
 
     def steps(count: int) -> None:
         for _ in range(count):

@@ -64,16 +64,21 @@ class Claim:
         return f"| {self.what} | {self.found} | {bound} | {('yes' if self.holds else '**no**') if bound else ''} |"
 
 
-def interleaved(contenders: Mapping[str, Callable[[], Any]], repeats: int, warm_up: int = 1) -> dict[str, list[float]]:
+def interleaved(
+    contenders: Mapping[str, Callable[[], Any]],
+    repeats: int,
+    warm_up: int = 1,
+    clock: Callable[[], float] = time.perf_counter,
+) -> dict[str, list[float]]:
     """Seconds of each contender, repeat by repeat: all take a turn before any takes the next, so that a slow moment of
     the machine falls on all of them."""
     seconds: dict[str, list[float]] = {name: [] for name in contenders}
     for repeat in range(warm_up + repeats):
         for name, contender in contenders.items():
-            started = time.perf_counter()
+            started = clock()
             contender()
             if repeat >= warm_up:
-                seconds[name].append(time.perf_counter() - started)
+                seconds[name].append(clock() - started)
     return seconds
 
 

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from llcg_dist.blocks import Block
+from llcg_dist.models.dropout import relu_dropout
 
 
 class BlockLayer(nn.Module):
@@ -44,9 +45,11 @@ class Stage(nn.Module):
 
     def forward(self, x: Tensor, block: Block | None = None) -> Tensor:
         h = x if self.norm is None else self.norm(x)
-        if self.relu:
+        if self.relu and self.dropout and self.training:
+            h = relu_dropout(h, self.dropout)
+        elif self.relu:
             h = h.relu()
-        if self.dropout:
+        elif self.dropout:
             h = functional.dropout(h, self.dropout, self.training)
         if self.layer is not None:
             h = self.layer(h) if block is None else self.layer(h, block)

@@ -75,6 +75,7 @@ class Server:
         view = GraphView(graph, correction_nodes)
         sampler = NeighborSampler(view.topology, fanouts_per_layer(config.sampling.server_fanout, model.depth))
         self._corrector = Learner(view, model, sampler, walker, config.train, device)
+        self._expected_steps = 0 if config.algorithm.S == AUTO else config.algorithm.S  # auto: as in the last round
         self._outer = outer_optimizer(config.algorithm, self._statistics)
         judged_model = build_model(config.model, graph.num_features, graph.num_classes)
         chunk, scratch = config.evaluate.chunk, config.evaluate.scratch
@@ -145,7 +146,7 @@ class Server:
             assert self._chooser is not None
             steps, why = self._chooser.choose(theta, round_, self._steps[round_ - 1])
             self._notes |= why
-        self._notes["S"] = steps
+        self._notes["S"] = self._expected_steps = steps
         corrected = self._corrector.walk(theta, round_, steps)[0] if steps else theta  # S=0: to the last bit
         if self._chooser:
             self._chooser.learn(corrected, round_, steps)
@@ -159,6 +160,12 @@ class Server:
     def measure(self, theta: Tensor, gradients: Sequence[Tensor], round_: int) -> None:
         assert self._diagnostics is not None
         self._notes |= self._diagnostics.measure(theta, round_, gradients, self._steps)
+
+    def prepare(self, round_: int) -> None:
+        if self._expected_steps:
+            started = time.perf_counter()
+            self._corrector.draw_ahead(round_, self._expected_steps)
+            self._notes["seconds_prepare"] = time.perf_counter() - started
 
     def notes(self) -> Row:
         notes, self._notes = self._notes, {}

@@ -40,9 +40,8 @@ def main() -> None:
         jobs: dict[str, list[Job]] = {name: [] for name in [*CONTENDERS, *ONCE]}
         for repeat in range(repeats):
             for name, settings in (CONTENDERS if repeat else CONTENDERS | ONCE).items():
-                jobs[name].append(
-                    train(Path(folder, f"{len(jobs)}-{repeat}-{name.replace(' ', '_')}"), [*base, *settings])
-                )
+                run_dir = Path(folder, f"{list(jobs).index(name)}-{repeat}")
+                jobs[name].append(train(run_dir, [*base, *settings]))
         report(jobs)
 
 

@@ -208,7 +208,7 @@ def test_a_split_without_nodes_has_no_score() -> None:
     [
         (0.5, 1.0, 1, None),
         (1.0, 1.0, 1, None),
-        (1.1, 1.0, 1, None),
+        (1.05, 1.0, 1, None),
         (3.0, 1.0, 1, 20),
         (3.0, 1.0, 20, None),
         (1, 0, 1, 10**7),

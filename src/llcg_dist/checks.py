@@ -34,6 +34,7 @@ _CHOICES = {
     "resume": ("auto", "must", "never"),
     "cluster.backend": ("auto", "gloo", "nccl", "loopback"),
     "cluster.device": ("auto", "cpu", "cuda"),
+    "cluster.start": ("auto", "fork", "spawn"),
 }
 
 # Beyond these a job would run out of memory or crash in a library before it could say why.

@@ -154,6 +154,9 @@ class ClusterConfig:
     """auto, cpu or cuda; ranks of a host take its GPUs in turn."""
     interface: str | None = None
     """Network interface of the ranks; default: lo on one host, else the one that leads to the job's head."""
+    start: str = "auto"
+    """How `llcg train` starts ranks: fork (from one process that has imported everything), spawn (each imports for
+    itself), or auto (fork unless the ranks may use a GPU)."""
     threads: int = 1
     """CPU threads of each rank; 0 shares the host's cores among its ranks (the bits depend on the number)."""
     timeout: float = 120.0

@@ -247,7 +247,7 @@ def test_an_unknown_dataset_is_refused_however_it_is_named() -> None:
         store_path(load_config(["dataset.name=nowhere"]))
 
 
-PLACES = {"cluster.interface", "run_dir", "partition.root", "checkpoint.dir", "evaluate.scratch"}
+PLACES = {"cluster.interface", "cluster.start", "run_dir", "partition.root", "checkpoint.dir", "evaluate.scratch"}
 
 
 def another(value: Any) -> Any:

@@ -1,5 +1,6 @@
 """Scores a model on the whole graph, all neighbours, eval mode; on the way, BatchNorm statistics can be recomputed."""
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -10,6 +11,9 @@ from llcg_dist.core.objective import loss, score
 from llcg_dist.core.parameters import load_flat
 from llcg_dist.data.graph import TEST, TRAIN, UNUSED, VAL, Graph
 from llcg_dist.models.stages import GraphModel
+
+WORTH_WAITING = 0.1
+"""The share of a run that machines may spend waiting for evaluations before the user hears of it."""
 
 
 @dataclass(frozen=True)
@@ -58,3 +62,13 @@ class Evaluator:
         load_flat(self._model, theta)
         self._judged = theta
         return self._forward_all.logits()
+
+
+def affordable_every(seconds_evaluate: float, seconds_local: float, every: int) -> int | None:
+    """The evaluate.every at which machines wait for evaluations a tenth of the time or less; None where they do so now.
+
+    They wait for what an evaluation takes longer than the local steps that it runs beside.
+    """
+    waited = max(0.0, seconds_evaluate - seconds_local)
+    affordable = math.ceil(waited / (WORTH_WAITING * max(seconds_local, 1e-6)))
+    return affordable if affordable > every else None

@@ -77,8 +77,8 @@ class Server:
         self._corrector = Learner(view, model, sampler, walker, config.train, device)
         self._outer = outer_optimizer(config.algorithm, self._statistics)
         judged_model = build_model(config.model, graph.num_features, graph.num_classes)
-        chunk, scratch = config.evaluate.chunk, config.evaluate.scratch
-        self._evaluator = Evaluator(graph, judged_model, config.algorithm.batchnorm_stats, chunk, scratch)
+        chunk, scratch, both = config.evaluate.chunk, config.evaluate.scratch, config.evaluate.both_statistics
+        self._evaluator = Evaluator(graph, judged_model, config.algorithm.batchnorm_stats, chunk, scratch, both)
 
         self._notes: Row = {}
         self._diagnostics: Diagnostics | None = None

@@ -1,12 +1,12 @@
 """The evidence of docs/accuracy.md: every method and every ingredient of llcg_plus, on six graphs, over seeds.
 
     python -m bench.accuracy --data FOLDER [--seeds 5] [--fewer-seeds 3] [--workers 2] [--out runs/accuracy]
-                             [--graphs cora tolokers ...] [--part core|more|ablation|axes ...] [--spot]
+                             [--graphs cora tolokers ...] [--part core|more|ablation|axes ...] [--spot | --publish]
 
 FOLDER holds Planetoid/, Hetero/ and Amazon/ as PyG's classes expect them; without it only synthetic graphs are run.
 Runs are on loopback, which has the bits of real processes: --spot runs a few of them over processes and compares.
 Finished runs are kept and not repeated, so an interrupted call can be continued; <out>/tables.md is written from those
-there are. The grid itself is bench/accuracy_grid.py.
+there are, and --publish puts them into docs/accuracy.md instead of training. The grid itself is bench/accuracy_grid.py.
 """
 
 import argparse
@@ -24,11 +24,14 @@ from pathlib import Path
 from bench.accuracy_grid import FOLDERS, GRAPHS, PARTS, SPOT, Job, all_jobs
 from bench.accuracy_runs import Runs
 from bench.accuracy_tables import tables
+from bench.harness import put_section
 from llcg_dist.cli.console import say
 from llcg_dist.config import load_config, quoted_override
 from llcg_dist.process import Rank
 from llcg_dist.run_dir import RunState, examine
 from llcg_dist.train import run
+
+PAGE = Path(__file__).parent.parent / "docs" / "accuracy.md"
 
 
 def main() -> None:
@@ -40,7 +43,8 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("runs/accuracy"))
     parser.add_argument("--graphs", nargs="*", choices=[*GRAPHS], default=[*GRAPHS])
     parser.add_argument("--part", nargs="*", choices=[*PARTS], default=[*PARTS])
-    parser.add_argument("--spot", action="store_true")
+    parser.add_argument("--spot", action="store_true", help="compare a few cells with real processes")
+    parser.add_argument("--publish", action="store_true", help="write docs/accuracy.md from the runs there are")
     arguments = parser.parse_args()
     graphs = [graph for graph in arguments.graphs if arguments.data or graph not in FOLDERS]
     jobs = [
@@ -49,6 +53,9 @@ def main() -> None:
         if job.graph in graphs and job.part in arguments.part
     ]
     os.environ["OMP_NUM_THREADS"] = "1"
+    if arguments.publish:
+        put_section(PAGE, "accuracy", tables(Runs(arguments.out)))
+        return
     if arguments.spot:
         compare_with_processes(jobs, arguments.out)
         return

@@ -52,6 +52,9 @@ INGREDIENTS = {
 TOGETHER = ("calibrated", "cosine in steps", "momentum 0.5", "train_nodes")
 """Those that do not exclude each other: all at once on top of llcg_plus."""
 
+LAST = "full_sync"
+"""Of the core's methods the one that comes after all seeds of the others: dear, and no claim hangs on it."""
+
 AXES = {
     "random parts": ["partition=random"],
     "P=4": ["cluster.num_machines=4"],
@@ -97,8 +100,13 @@ def _plain(name: str) -> str:
     return name.replace(" ", "_")
 
 
-def all_jobs(data: Path | None, seeds: int, fewer_seeds: int) -> Iterator[Job]:
+def all_jobs(data: Path | None, seeds: int, fewer_seeds: int) -> list[Job]:
     """Part by part and seed by seed, so that a sweep that was stopped early has what matters most."""
+    jobs = list(_jobs(data, seeds, fewer_seeds))
+    return sorted(jobs, key=lambda job: ([*PARTS].index(job.part), job.method == LAST))
+
+
+def _jobs(data: Path | None, seeds: int, fewer_seeds: int) -> Iterator[Job]:
     for part, graphs in PARTS.items():
         for seed in range(FIRST_SEED, FIRST_SEED + (seeds if part == "core" else fewer_seeds)):
             for graph in graphs:

@@ -90,7 +90,7 @@ def test_the_grid_composes_and_holds_every_rival() -> None:
 
 
 def test_nothing_is_tuned_for_one_graph() -> None:
-    jobs = list(all_jobs(Path("data"), 1, 1))
+    jobs = all_jobs(Path("data"), 1, 1)
     assert {job.seed for job in jobs} == {FIRST_SEED}
     for part, graphs in PARTS.items():
         settings = [

@@ -39,7 +39,7 @@ lint: setup  ## ruff (rules and format) and mypy
 	$(BIN)/mypy
 
 # Tests whose outcome is a matter of bits share the two cores; those that stop, cut or time jobs have them to themselves.
-SIDE_BY_SIDE := $(addprefix tests/distributed/test_,$(addsuffix .py,baselines demo diagnostics docs_data doctor equivalence \
+SIDE_BY_SIDE := $(addprefix tests/distributed/test_,$(addsuffix .py,baselines both_statistics demo diagnostics docs_data doctor equivalence \
   figures llcg_plus memory))
 ALONE := tests/distributed $(addprefix --ignore=,$(SIDE_BY_SIDE))
 
@@ -59,7 +59,7 @@ bench: setup  ## every ratio of docs/performance.md, measured again (wants an id
 	set -e; for part in $(BENCHES); do $(BIN)/python -m bench.$$part; done
 
 DATA ?= data
-accuracy: setup  ## the tables of docs/accuracy.md, resumable (DATA=folder with Amazon/ Planetoid/ Hetero/; some hours)
+accuracy: setup  ## the tables of docs/accuracy.md, resumable (DATA=folder with Amazon/ Planetoid/ Hetero/; two hours)
 	$(BIN)/python -W ignore -m bench.accuracy --data "$(DATA)"
 
 clean:  ## remove the virtual environment and caches (runs and partitions stay)

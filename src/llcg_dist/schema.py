@@ -120,6 +120,8 @@ class EvaluateConfig:
     """Nodes that evaluation computes at a time (fewer where they have more than 8 neighbours on average)."""
     scratch: str | None = None
     """Folder for the hidden states of a graph whose states exceed memory; by default they stay in memory."""
+    both_statistics: bool = False
+    """Also score with the other kind of BatchNorm statistics than algorithm.batchnorm_stats, in columns of its own."""
 
 
 @dataclass

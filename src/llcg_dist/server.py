@@ -81,8 +81,8 @@ class Server:
         self._expected_steps = 0 if config.algorithm.S == AUTO else config.algorithm.S  # auto: as in the last round
         self._outer = outer_optimizer(config.algorithm, self._statistics)
         judged_model = build_model(config.model, graph.num_features, graph.num_classes)
-        chunk, scratch = config.evaluate.chunk, config.evaluate.scratch
-        self._evaluator = Evaluator(graph, judged_model, config.algorithm.batchnorm_stats, chunk, scratch)
+        chunk, scratch, both = config.evaluate.chunk, config.evaluate.scratch, config.evaluate.both_statistics
+        self._evaluator = Evaluator(graph, judged_model, config.algorithm.batchnorm_stats, chunk, scratch, both)
 
         self._explained_waiting = False
         self._notes: Row = {}

@@ -116,6 +116,8 @@ BAD_OVERRIDES: list[tuple[list[str], str]] = [
     (["diagnostics.every=-1"], "diagnostics.every"),
     (["diagnostics.repeats=1"], "diagnostics.repeats"),
     (["algorithm=ggs", "diagnostics.every=1"], "diagnostics.every"),
+    (["evaluate.both_statistics=true", "model.norm=none"], "evaluate.both_statistics"),
+    (["evaluate.both_statistics=true", "evaluate.every=0"], "evaluate.both_statistics"),
     (["algorithm=fedavg"], "algorithm"),
     (["model=transformer"], "model"),
     (["model.name=transformer"], "model"),

@@ -1,13 +1,12 @@
 """PyG's layers, fed with a block instead of an edge list; SAGE and GCN have PyG's parameters and faster products."""
 
 from torch import Tensor
-from torch.nn import functional
 from torch_geometric.nn import GATConv, GCNConv, SAGEConv
 from torch_geometric.nn.dense.linear import Linear
 
 from llcg_dist.blocks import Block
 from llcg_dist.data.stored_rows import Rows
-from llcg_dist.models.products import add_products
+from llcg_dist.models.products import layer_products
 from llcg_dist.models.stages import BlockLayer
 
 
@@ -26,8 +25,7 @@ class Sage(BlockLayer):
 
     def forward(self, x: Rows, block: Block) -> Tensor:
         own, neighbour = self.conv.lin_r, self.conv.lin_l
-        itself = functional.linear(x[: block.num_dst], own.weight, own.bias + neighbour.bias)
-        return add_products(itself, block.mean_adjacency, x, neighbour.weight)
+        return layer_products(block.mean_adjacency, x, neighbour.weight, own.bias + neighbour.bias, own.weight)
 
 
 class Gcn(BlockLayer):
@@ -42,8 +40,7 @@ class Gcn(BlockLayer):
         self.conv = GCNConv(width_in, width_out, normalize=False)
 
     def forward(self, x: Tensor, block: Block) -> Tensor:
-        bias = self.conv.bias.repeat(block.num_dst, 1)
-        return add_products(bias, block.gcn_adjacency(self.norm), x, self.conv.lin.weight)
+        return layer_products(block.gcn_adjacency(self.norm), x, self.conv.lin.weight, self.conv.bias)
 
 
 class Gat(BlockLayer):

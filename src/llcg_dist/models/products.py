@@ -16,36 +16,65 @@ EDGE = 30
 """Multiply-adds of a dense product that take as long as carrying one number along one edge, roughly."""
 
 
+def _bags(matrix: Tensor, x: Tensor) -> Tensor:
+    """A row of the matrix is a bag of weighted rows of x, which is what embeddings have a fast kernel for."""
+    offsets, weights = matrix.crow_indices()[:-1], matrix.values().to(x.dtype)
+    return functional.embedding_bag(
+        matrix.col_indices(), x.contiguous(), offsets, mode="sum", per_sample_weights=weights
+    )
+
+
 class _SparseProduct(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, matrix: Tensor) -> Tensor:
         ctx.matrix = matrix
-        offsets, weights = matrix.crow_indices()[:-1], matrix.values().to(x.dtype)
-        # A row of the matrix is a bag of weighted rows of X, which is what embeddings have a fast kernel for.
-        return functional.embedding_bag(
-            matrix.col_indices(), x.contiguous(), offsets, mode="sum", per_sample_weights=weights
-        )
+        return _bags(matrix, x)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
-        return _SparseProduct.apply(gradients[0], _transposed(ctx.matrix)), None
+        return sparse_product(_transposed(ctx.matrix), gradients[0]), None
 
 
-def sparse_product(matrix: Tensor, x: Rows) -> Tensor:
+class _OwnAndProduct(torch.autograd.Function):
+    """The first rows of x, which are those that a block computes, and the product: their gradients share an array."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, matrix: Tensor) -> tuple[Tensor, Tensor]:
+        ctx.matrix = matrix
+        return x[: len(matrix)], _bags(matrix, x)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
+        own, product = gradients
+        found = sparse_product(_transposed(ctx.matrix), product)
+        found[: len(own)] += own
+        return found, None
+
+
+def sparse_product(matrix: Tensor, x: Tensor) -> Tensor:
     """[rows, width]: a CSR matrix [rows, columns] of constants times x [columns, width]."""
+    return _SparseProduct.apply(x, matrix)
+
+
+def _own_and_product(matrix: Tensor, x: Rows) -> tuple[Tensor, Tensor]:
     if not isinstance(x, StoredRows):
-        return _SparseProduct.apply(x, matrix)
+        return _OwnAndProduct.apply(x, matrix)
     indptr, columns = matrix.crow_indices(), x.nodes.index_select(0, matrix.col_indices())
     parts = (indptr, columns.to(indptr.dtype), matrix.values())
     widened = torch.sparse_csr_tensor(*parts, size=(len(matrix), len(x.table)), check_invariants=False)
-    return _SparseProduct.apply(x.table, widened)
+    return x[: len(matrix)], sparse_product(widened, x.table)
 
 
-def add_products(onto: Tensor, matrix: Tensor, x: Rows, weight: Tensor) -> Tensor:
-    """onto [rows, out] += matrix [rows, columns] times x [columns, in] times weight [out, in] transposed."""
-    if _narrow_first(matrix, x, weight):
-        return onto.add_(sparse_product(matrix, functional.linear(gathered(x), weight)))
-    return onto.addmm_(sparse_product(matrix, x), weight.T)
+def layer_products(matrix: Tensor, x: Rows, weight: Tensor, bias: Tensor, own_weight: Tensor | None = None) -> Tensor:
+    """[rows, out]: matrix [rows, columns] times x [columns, in] times weight [out, in] transposed, plus bias [out] and,
+    where the node itself has a weight of its own, its row times that."""
+    narrow_first = _narrow_first(matrix, x, weight)
+    if narrow_first:
+        own, product = x[: len(matrix)], sparse_product(matrix, functional.linear(gathered(x), weight))
+    else:
+        own, product = _own_and_product(matrix, x)
+    found = bias.repeat(len(matrix), 1) if own_weight is None else functional.linear(own, own_weight, bias)
+    return found.add_(product) if narrow_first else found.addmm_(product, weight.T)
 
 
 def _narrow_first(matrix: Tensor, x: Rows, weight: Tensor) -> bool:

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from llcg_dist.models.products import _narrow_first, add_products, sparse_product
+from llcg_dist.models.products import _narrow_first, layer_products, sparse_product
 
 
 def random_matrix(rows: int, columns: int, share: float, seed: int, dtype: torch.dtype = torch.float64) -> Tensor:
@@ -15,7 +15,7 @@ def random_matrix(rows: int, columns: int, share: float, seed: int, dtype: torch
     return (values * (torch.rand(rows, columns, generator=generator) < share)).to_sparse_csr()
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(st.integers(1, 9), st.integers(1, 9), st.sampled_from([0.0, 0.3, 1.0]), st.integers(0, 99))
 def test_a_sparse_product_and_its_gradients_are_those_of_the_dense_one(
     rows: int, columns: int, share: float, seed: int
@@ -44,9 +44,22 @@ def test_both_orders_give_the_same(width_in: int, width_out: int) -> None:
     x = torch.randn(30, width_in, generator=generator, dtype=torch.float64)
     weight = torch.randn(width_out, width_in, generator=generator, dtype=torch.float64)
     assert _narrow_first(matrix, x, weight) == (width_out < width_in)
-    onto = torch.randn(30, width_out, generator=generator, dtype=torch.float64)
-    expected = onto + matrix.to_dense() @ x @ weight.T
-    torch.testing.assert_close(add_products(onto, matrix, x, weight), expected)
+    bias, own_weight = (
+        torch.randn(*shape, generator=generator, dtype=torch.float64) for shape in ((width_out,), weight.shape)
+    )
+    expected = matrix.to_dense() @ x @ weight.T + bias
+    torch.testing.assert_close(layer_products(matrix, x, weight, bias), expected)
+    torch.testing.assert_close(layer_products(matrix, x, weight, bias, own_weight), expected + x @ own_weight.T)
+
+
+@pytest.mark.parametrize(("width_in", "width_out"), [(6, 1), (1, 6)])
+def test_the_gradients_of_a_layers_products(width_in: int, width_out: int) -> None:
+    generator = torch.Generator().manual_seed(2)
+    matrix = random_matrix(4, 9, 0.4, 1)
+    shapes = (9, width_in), (width_out, width_in), (width_out,), (width_out, width_in)
+    given = [torch.randn(*shape, generator=generator, dtype=torch.float64, requires_grad=True) for shape in shapes]
+    assert torch.autograd.gradcheck(lambda *given: layer_products(matrix, *given), given)
+    assert torch.autograd.gradgradcheck(lambda *given: layer_products(matrix, *given), given)
 
 
 def test_features_are_aggregated_first_where_most_rows_are_only_read() -> None:

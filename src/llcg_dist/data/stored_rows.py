@@ -23,6 +23,11 @@ class StoredRows:
     def shape(self) -> tuple[int, int]:
         return len(self.nodes), self.table.shape[1]
 
+    @property
+    def nbytes(self) -> int:
+        """What it holds by itself."""
+        return self.nodes.nbytes
+
     def __len__(self) -> int:
         return len(self.nodes)
 

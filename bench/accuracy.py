@@ -4,26 +4,17 @@
                              [--graphs cora tolokers ...] [--part core|ablation|axes ...]
 
 FOLDER holds Planetoid/, Hetero/ and Amazon/ as PyG's classes expect them; without it only synthetic graphs are run.
-Runs are on loopback, which has the bits of real processes. Finished runs are kept and not repeated, so an interrupted
-call can be continued; <out>/tables.md is written from those there are.
+An interrupted call can be continued (bench/pool.py); <out>/tables.md is written from the runs there are.
 """
 
 import argparse
-import contextlib
-import logging
-import multiprocessing
-import os
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 
 from bench.accuracy_tables import Runs, tables
+from bench.pool import run_all
 from llcg_dist.cli.console import say
-from llcg_dist.config import load_config
-from llcg_dist.process import Rank
-from llcg_dist.run_dir import RunState, examine
-from llcg_dist.train import run
 
 GRAPHS = {
     "computers": ["dataset=amazon", "dataset.name=Computers"],
@@ -36,8 +27,8 @@ GRAPHS = {
 FOLDERS = {"computers": "Amazon", "cora": "Planetoid", "tolokers": "Hetero"}
 
 COMMON = [
-    "cluster.backend=loopback", "cluster.num_machines=8", "checkpoint.every=0", "num_rounds=25", "algorithm.K=8",
-    "train.local_lr=3e-3", "train.server_lr=3e-3", "sampling.fanout=5",
+    "cluster.num_machines=8", "num_rounds=25", "algorithm.K=8", "train.local_lr=3e-3", "train.server_lr=3e-3",
+    "sampling.fanout=5",
 ]  # fmt: skip
 """The same on every graph: nothing is tuned for one of them."""
 
@@ -89,6 +80,10 @@ class Job:
     def folder(self, out: Path) -> Path:
         return out / self.part / self.graph.replace(" ", "-") / self.method.replace(" ", "-") / str(self.seed)
 
+    def overrides(self, out: Path) -> list[str]:
+        # A synthetic graph's store is named after its generator alone: one folder for each.
+        return [*self.settings, f"partition.root='{out / 'partitions' / self.graph.replace(' ', '-')}'"]
+
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -106,12 +101,7 @@ def main() -> None:
         for job in all_jobs(arguments.data, arguments.seeds, arguments.axis_seeds)
         if job.graph in graphs and job.part in arguments.part
     ]
-    os.environ["OMP_NUM_THREADS"] = "1"
-    # Fresh processes: a fork of one that has used torch may hang in its threads.
-    with ProcessPoolExecutor(arguments.workers, multiprocessing.get_context("spawn")) as pool:
-        waiting = [pool.submit(train, job, arguments.out) for job in jobs]
-        for done, finished in enumerate(as_completed(waiting), start=1):
-            say(f"{done}/{len(jobs)}  {finished.result()}")
+    run_all({job.folder(arguments.out): job.overrides(arguments.out) for job in jobs}, arguments.workers)
     text = tables(Runs(arguments.out))
     (arguments.out / "tables.md").write_text(text)
     say(text)
@@ -142,19 +132,6 @@ def _variants() -> Iterator[tuple[str, str, list[str]]]:
             grows = not (axis == "rho=1" and method in ("psgd_pa", "ggs", "single"))  # their rho is 1 already
             if grows and not (axis == "random parts" and method == "single"):
                 yield "axes", f"{axis}, {method}", [f"algorithm={method}", *settings]
-
-
-def train(job: Job, out: Path) -> str:
-    """Runs the job unless it has been; says which it was."""
-    folder = job.folder(out)
-    # A synthetic graph's store is named after its generator alone: one folder for each.
-    parts = out / "partitions" / job.graph.replace(" ", "-")
-    config = load_config([*job.settings, f"run_dir='{folder}'", f"partition.root='{parts}'"])
-    if examine(config, folder) is not RunState.FINISHED:
-        logging.getLogger().handlers.clear()  # the log of the run before
-        with open(os.devnull, "w") as nowhere, contextlib.redirect_stdout(nowhere):
-            run(config, Rank())
-    return str(folder.relative_to(out))
 
 
 if __name__ == "__main__":

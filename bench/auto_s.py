@@ -25,6 +25,8 @@ CELLS = {
     for graph, settings in (("synthetic", []), ("computers", COMPUTERS))
     for parts in ("metis", "random")
 }
+QUIET = ["logger=none", "evaluate.every=1000"]
+"""The last model is judged in any case, and no other is looked at."""
 CLOSE = 0.5
 """Points of validation score that count as equal."""
 
@@ -39,7 +41,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("runs/auto_s"))
     arguments, overrides = parser.parse_known_args()
     root = {"computers": [f"dataset.root='{arguments.data / 'Amazon'}'"]}
-    common = [f"partition.root='{arguments.out / 'partitions'}'", *overrides]
+    common = [*QUIET, f"partition.root='{arguments.out / 'partitions'}'", *overrides]
     runs = {
         folder(arguments.out, cell, s, seed): [
             *CELLS[cell], *root.get(cell.split("-")[0], []), f"algorithm.S={s}", f"seed={seed}", *common

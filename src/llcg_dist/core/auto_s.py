@@ -43,9 +43,8 @@ class Terms:
     @property
     def alignment(self) -> float:
         """In 0..1: how much of what the machines agree on leads down on the whole graph."""
-        product = (self.g_global + self.g_local - self.kappa_a) / 2
-        longer = max(self.g_global, self.g_local)
-        return min(max(product / longer, 0.0), 1.0) if longer > 0 else 0.0
+        both = self.g_global + self.g_local
+        return min(max(1.0 - self.kappa_a / both, 0.0), 1.0) if both > 0 else 0.0
 
     @property
     def useful(self) -> float:

@@ -26,8 +26,8 @@ def chosen(terms: Terms, local_steps: int, most: int = 16) -> int:
 
 
 def test_alignment_by_hand() -> None:
-    """Gradients (2, 0) and (1, 0); (1, 0) and (0, 1); (1, 0) and (−1, 0); and such as are lost in noise."""
-    assert replace(UNCUT, g_global=4.0, kappa_a=1.0).alignment == 0.5
+    """Gradients (2, 0) and (1, 0): 2·2·1/(4 + 1); (1, 0) and (0, 1); (1, 0) and (−1, 0); and such as noise has hidden."""
+    assert replace(UNCUT, g_global=4.0, kappa_a=1.0).alignment == 0.8
     assert replace(UNCUT, kappa_a=2.0).alignment == 0.0
     assert replace(UNCUT, kappa_a=4.0).alignment == 0.0
     assert Terms(g_global=-0.1, g_local=-0.2, kappa_a=0.3, divergence=0.0).alignment == 0.0

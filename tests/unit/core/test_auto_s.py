@@ -26,7 +26,7 @@ def chosen(terms: Terms, local_steps: int, most: int = 16) -> int:
 
 
 def test_alignment_by_hand() -> None:
-    """Gradients (2, 0) and (1, 0): 2·2·1/(4 + 1); (1, 0) and (0, 1); (1, 0) and (−1, 0); and such as noise has hidden."""
+    """Gradients (2, 0) and (1, 0): 2·2·1/(4 + 1); (1, 0) and (0, 1); (1, 0) and (−1, 0); and noise."""
     assert replace(UNCUT, g_global=4.0, kappa_a=1.0).alignment == 0.8
     assert replace(UNCUT, kappa_a=2.0).alignment == 0.0
     assert replace(UNCUT, kappa_a=4.0).alignment == 0.0

@@ -143,8 +143,9 @@ class Server:
     def _walk(self, theta: Tensor, round_: int, steps: int | str) -> Tensor:
         if isinstance(steps, str):
             assert self._chooser is not None
+            started = time.perf_counter()
             steps, why = self._chooser.choose(theta, round_, self._steps[round_ - 1])
-            self._notes |= why
+            self._notes |= why | {"seconds_auto_s": time.perf_counter() - started}
         self._notes["S"] = steps
         return self._corrector.walk(theta, round_, steps)[0] if steps else theta  # S=0: to the last bit
 

@@ -10,26 +10,19 @@ there are, and --publish puts them into docs/accuracy.md instead of training. Th
 """
 
 import argparse
-import contextlib
 import json
-import logging
-import multiprocessing
-import os
 import subprocess
 import sys
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 
 from bench.accuracy_grid import FOLDERS, GRAPHS, PARTS, SPOT, Job, all_jobs
 from bench.accuracy_runs import Runs
 from bench.accuracy_tables import tables
 from bench.harness import put_section
+from bench.pool import run_all
 from llcg_dist.cli.console import say
-from llcg_dist.config import load_config, quoted_override
-from llcg_dist.process import Rank
-from llcg_dist.run_dir import RunState, examine
-from llcg_dist.train import run
+from llcg_dist.config import quoted_override
 
 PAGE = Path(__file__).parent.parent / "docs" / "accuracy.md"
 
@@ -52,34 +45,23 @@ def main() -> None:
         for job in all_jobs(arguments.data, arguments.seeds, arguments.fewer_seeds)
         if job.graph in graphs and job.part in arguments.part
     ]
-    os.environ["OMP_NUM_THREADS"] = "1"
     if arguments.publish:
         put_section(PAGE, "accuracy", tables(Runs(arguments.out)))
         return
     if arguments.spot:
         compare_with_processes(jobs, arguments.out)
         return
-    # Fresh processes: a fork of one that has used torch may hang in its threads.
-    with ProcessPoolExecutor(arguments.workers, multiprocessing.get_context("spawn")) as pool:
-        waiting = [pool.submit(train, job, arguments.out) for job in jobs]
-        for done, finished in enumerate(as_completed(waiting), start=1):
-            say(f"{done}/{len(jobs)}  {finished.result()}")
+    run_all(runs(jobs, arguments.out), arguments.workers)
     text = tables(Runs(arguments.out))
     (arguments.out / "tables.md").write_text(text)
     say(text)
 
 
-def train(job: Job, out: Path) -> str:
-    """Runs the job unless it has been; says which it was. cost.json: seconds of CPU, with those of METIS."""
-    folder = job.folder(out)
-    config = load_config([*job.settings, *_places(folder, job.partitions(out))])
-    if examine(config, folder) is not RunState.FINISHED:
-        logging.getLogger().handlers.clear()  # the log of the run before
-        before = sum(os.times()[:4])
-        with open(os.devnull, "w") as nowhere, contextlib.redirect_stdout(nowhere):
-            run(config, Rank())
-        (folder / "cost.json").write_text(json.dumps({"cpu_seconds": sum(os.times()[:4]) - before}))
-    return str(folder.relative_to(out))
+def runs(jobs: Sequence[Job], out: Path) -> dict[Path, list[str]]:
+    """Run directory -> overrides."""
+    return {
+        job.folder(out): [*job.settings, quoted_override("partition.root", str(job.partitions(out)))] for job in jobs
+    }
 
 
 def compare_with_processes(jobs: Sequence[Job], out: Path) -> None:
@@ -88,12 +70,12 @@ def compare_with_processes(jobs: Sequence[Job], out: Path) -> None:
         job = next((job for job in jobs if (job.part, job.graph, job.method) == ("core", graph, method)), None)
         if job is None:
             continue
-        train(job, out)
-        alone = job.folder(out)
+        [(alone, settings)] = runs([job], out).items()
+        run_all({alone: settings}, workers=1)
         processes = out / "processes" / alone.relative_to(out)
         if not (processes / "summary.json").exists():
-            settings = [*job.settings, "cluster.backend=gloo", *_places(processes, job.partitions(out))]
-            subprocess.run([Path(sys.executable).with_name("llcg"), "train", *settings], check=True)
+            over_processes = [*settings, "cluster.backend=gloo", quoted_override("run_dir", str(processes))]
+            subprocess.run([Path(sys.executable).with_name("llcg"), "train", *over_processes], check=True)
         same = {
             "model": _bytes(alone, "model.pt") == _bytes(processes, "model.pt"),
             "scores": _columns(alone, "score") == _columns(processes, "score"),
@@ -102,10 +84,6 @@ def compare_with_processes(jobs: Sequence[Job], out: Path) -> None:
         say(f"{graph}, {method}, seed {job.seed}: {same}")
         if not all(same.values()):
             sys.exit(1)
-
-
-def _places(folder: Path, partitions: Path) -> list[str]:
-    return [quoted_override("run_dir", str(folder)), quoted_override("partition.root", str(partitions))]
 
 
 def _bytes(folder: Path, name: str) -> bytes:

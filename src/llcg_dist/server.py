@@ -148,13 +148,11 @@ class Server:
     def _walk(self, theta: Tensor, round_: int, steps: int | str) -> Tensor:
         if isinstance(steps, str):
             assert self._chooser is not None
+            started = time.perf_counter()
             steps, why = self._chooser.choose(theta, round_, self._steps[round_ - 1])
-            self._notes |= why
+            self._notes |= why | {"seconds_auto_s": time.perf_counter() - started}
         self._notes["S"] = self._expected_steps = steps
-        corrected = self._corrector.walk(theta, round_, steps)[0] if steps else theta  # S=0: to the last bit
-        if self._chooser:
-            self._chooser.learn(corrected, round_, steps)
-        return corrected
+        return self._corrector.walk(theta, round_, steps)[0] if steps else theta  # S=0: to the last bit
 
     # What the round loop asks for: see engine.Steward.
 
@@ -195,7 +193,7 @@ class Server:
             self._refuse(happened, accepted)
         thetas = [self._completed(theta, vector) for vector in accepted.vectors]
         if self._chooser:
-            self._chooser.note_updates(theta, thetas)
+            self._chooser.note_updates(theta, thetas, accepted.weights)
         return thetas, accepted.weights, accepted.skipped
 
     def _refuse(self, happened: str, accepted: Accepted) -> None:

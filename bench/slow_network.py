@@ -19,6 +19,8 @@ from dataclasses import asdict
 from pathlib import Path
 
 import pytest
+from tests.distributed.jobs import finish, llcg, printed
+from tests.distributed.netns import Host, hosts, multinode
 
 from bench.harness import PAGE, publish
 from bench.link import megabits_per_second
@@ -28,8 +30,6 @@ from llcg_dist.config import load_config
 from llcg_dist.data.extras import Reads
 from llcg_dist.data.partition import ensure_store
 from llcg_dist.data.store import write_json
-from tests.distributed.jobs import finish, llcg, printed
-from tests.distributed.netns import Host, hosts, multinode
 
 METHODS = ("llcg", "llcg_plus", "psgd_pa", "ggs", "full_sync")
 RATES = (100, 1000)

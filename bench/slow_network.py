@@ -52,8 +52,8 @@ SETTINGS = [
 _SETTING = """\
 A server and four machines, each a host of its own (a network namespace) behind a link with a `tbf` limit both ways; a
 plain transfer between two of them, there and back, measured {measured} Mbit/s. A generated graph of Reddit's width and
-classes ({graph.nodes:,} nodes, {graph.features} features, {graph.classes} classes, mean degree {graph.degree:g}, METIS);
-the paper's model for it (SBSBS, hidden {model.hidden}) and fan-out; batches of {train.local_batch_size} and
+classes ({graph.nodes:,} nodes, {graph.features} features, {graph.classes} classes, degree {graph.degree:g}, METIS); the
+paper's model for it (SBSBS, hidden {model.hidden}) and fan-out; batches of {train.local_batch_size} and
 {train.server_batch_size}, K = {K:g}, learning rates {train.local_lr:g} and {train.server_lr:g}, BatchNorm statistics
 recomputed: the same for every method; one seed. The target, {target:.1f} % validation accuracy, is {share:.0f} % of the
 best of `single` and was written down before the others ran. A run ends when it reaches the target, or has trained for
@@ -61,8 +61,8 @@ best of `single` and was written down before the others ran. A run ends when it 
 
 _READING = """\
 Seconds are those of the rounds, from the first broadcast to the model that reached the target; evaluation runs beside
-the next round's local steps, for every method alike. The five processes share two cores: computing takes up to two and a
-half times as long as on hosts of their own, which weighs on methods that mostly compute, hardly on those that wait for
+the next round's local steps, for every method alike. The five processes share two cores: computing takes up to two and
+a half times as long as on hosts of their own, which weighs on methods that mostly compute, hardly on those that wait for
 the network."""
 
 

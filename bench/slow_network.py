@@ -61,9 +61,9 @@ best of `single` and was written down before the others ran. A run ends when it 
 
 _READING = """\
 Seconds are those of the rounds, from the first broadcast to the model that reached the target; evaluation runs beside
-the next round's local steps, for every method alike. The five processes share two cores: computing takes up to two and
-a half times as long as on hosts of their own, which weighs on methods that mostly compute, hardly on those that wait for
-the network."""
+the next round's local steps, for every method alike. The five processes share two cores, so that computing takes up to
+two and a half times as long as on hosts of their own: that weighs on methods that mostly compute, and hardly on those
+that wait for the network."""
 
 
 def main() -> int:

@@ -36,7 +36,7 @@ RATES = (100, 1000)
 MACHINES = 4
 SHARE = 0.95
 """Of single's best validation score: the target."""
-ROUNDS = 40
+ROUNDS = 10
 FIGURE = Path("figures") / "slow_network.png"
 
 # Reddit's width of features, classes and split; the paper's model for it (SBSBS, hidden 256) and its fan-out. The same
@@ -123,6 +123,7 @@ class Bench:
         num_bytes = rate * 1_000_000 // 8 * 2  # two seconds
         both_ways = [megabits_per_second(*pair, num_bytes) for pair in (found[:2], found[1::-1])]
         say(f"{rate} Mbit/s: a transfer took place at {both_ways[0]:.1f} Mbit/s, back at {both_ways[1]:.1f}")
+        (self._out / f"{rate}").mkdir(parents=True, exist_ok=True)
         write_json(self._out / f"{rate}" / "link.json", {"both_ways": both_ways})
 
     def _run(self, found: list[Host], rate: int, method: str) -> None:

@@ -11,6 +11,7 @@ from matplotlib.axes import Axes
 
 from bench.harness import Claim, Spread, table
 from llcg_dist.columns import sent_bytes
+from llcg_dist.report.curves import plain_ticks
 from llcg_dist.report.figure import canvas, save_png
 from llcg_dist.report.style import SETTINGS, line_style
 
@@ -74,7 +75,7 @@ def markdown(outcomes: Mapping[int, Mapping[str, Outcome]]) -> str:
     rows = []
     for rate, methods in outcomes.items():
         for method, of in methods.items():
-            each = [f"{of.seconds_a_round:.2f}", f"{of.megabytes_a_round:.3g}", f"{100 * of.best:.1f}"]
+            each = [f"{of.seconds_a_round:.2f}", f"{of.megabytes_a_round:,.1f}", f"{100 * of.best:.1f}"]
             rows.append([rate, method, of.text, _times(methods["llcg"], of), of.rounds, *each])
     return table(head, rows)
 
@@ -89,10 +90,11 @@ def draw(curves: Mapping[int, Mapping[str, Rows]], target: float, path: Path) ->
     """Validation score by seconds of training, a picture for each rate."""
     with mpl.rc_context(SETTINGS):
         drawn = canvas(5.2 * len(curves), 4)
-        pictures = drawn.subplots(1, len(curves), sharey=True, squeeze=False)[0]
+        pictures = drawn.subplots(1, len(curves), sharex=True, sharey=True, squeeze=False)[0]
         for axes, (rate, methods) in zip(pictures, curves.items(), strict=True):
             _panel(axes, methods, target)
             axes.set(title=f"{rate} Mbit/s", xlabel="seconds of training", xscale="log")
+            plain_ticks(axes.xaxis)
         pictures[0].set_ylabel("validation accuracy (%)")
         handles, labels = pictures[0].get_legend_handles_labels()
         drawn.legend(handles, labels, loc="outside lower center", ncols=len(labels))

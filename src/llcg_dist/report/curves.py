@@ -90,7 +90,7 @@ def _figure(
     axes = drawn.subplots()
     if log:
         axes.set_xscale("log")
-        _plain_ticks(axes.xaxis)
+        plain_ticks(axes.xaxis)
     series, data = _lines(axes, study.groups, x_of, key, scale)
     _dress(axes, x_label, y_label)
     _legend(drawn, axes)
@@ -115,7 +115,7 @@ def _further(study: Study) -> list[Figure]:
         _dress(axes, "round", name)
         if min(drawn_values, default=0) > 0:
             axes.set_yscale("log")
-            _plain_ticks(axes.yaxis)
+            plain_ticks(axes.yaxis)
             axes.set_ylim(min(drawn_values) / 1.6, max(drawn_values) * 1.6)
         data += [{"column": key, **point} for point in points]
         told += [f"{name} is {meaning}"] if meaning else []
@@ -189,7 +189,7 @@ def _dress(axes: Axes, x_label: str, y_label: str) -> None:
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
 
 
-def _plain_ticks(axis: Axis) -> None:
+def plain_ticks(axis: Axis) -> None:
     """1, 2, 5, 10 on a logarithmic axis, which may be shorter than a power of ten."""
     axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     axis.set_major_formatter(lambda value, _: f"{value:g}")

@@ -115,7 +115,8 @@ class Bench:
             with hosts(1 + MACHINES) as found:
                 self._limit_links(found, rate)
                 for method in wanted:
-                    self._run(found, rate, method)
+                    if time.monotonic() < self._end:
+                        self._run(found, rate, method)
 
     def _limit_links(self, found: list[Host], rate: int) -> None:
         for host in found:

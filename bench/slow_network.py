@@ -14,7 +14,9 @@ import argparse
 import json
 import shutil
 import signal
+import sys
 import time
+from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
 
@@ -77,6 +79,7 @@ def main() -> int:
     if not shutil.which("tc"):
         print_error("bench.slow_network: needs root and iproute2 (ip and tc)")
         return 2
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that hosts and processes are cleared away then too
     try:
         bench = Bench(arguments.out.resolve(), arguments.limit, time.monotonic() + arguments.piece)
         for rate in arguments.rates:
@@ -110,12 +113,12 @@ class Bench:
     def train(self, rate: int, methods: list[str]) -> None:
         """What is missing at this rate, as far as the time allows."""
         wanted = [method for method in methods if not self._is_over(rate, method)]
-        if wanted and time.monotonic() < self._end:
+        if wanted and self._has_time():
             ensure_store(load_config([*self._settings, "algorithm=ggs"]), reads=Reads.WHOLE_TOPOLOGY)
             with hosts(1 + MACHINES) as found:
                 self._limit_links(found, rate)
                 for method in wanted:
-                    if time.monotonic() < self._end:
+                    if self._has_time():
                         self._run(found, rate, method)
 
     def _limit_links(self, found: list[Host], rate: int) -> None:
@@ -132,16 +135,20 @@ class Bench:
         where = [f"run_dir={self._folder(rate, method)}", f"algorithm={method}"]
         jobs = [multinode(host, found[0], len(found), 1, *self._settings, *where) for host in found]
         try:
-            while not self._is_over(rate, method) and time.monotonic() < self._end:
+            while any(job.poll() is None for job in jobs) and not self._is_over(rate, method) and self._has_time():
                 time.sleep(0.3)
                 if any(job.poll() for job in jobs):
                     raise SystemExit(f"{method} failed: {[printed(job)[1] for job in jobs]}")
         finally:
             for job in jobs:
                 job.send_signal(signal.SIGTERM)
-            for job in jobs:
-                finish(job, limit=60)
+            with ExitStack() as stack:  # one that does not end keeps no other from being ended
+                for job in jobs:
+                    stack.callback(finish, job, limit=60)
         say(f"{rate} Mbit/s, {method}: {self._outcome(rate, method)}")
+
+    def _has_time(self) -> bool:
+        return time.monotonic() < self._end
 
     def _folder(self, rate: int, method: str) -> Path:
         return self._out / f"{rate}" / method

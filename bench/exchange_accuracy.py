@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from bench.accuracy import COMMON, GRAPHS, Job, train
-from bench.harness import Claim, Spread, publish, table
+from bench.harness import Claim, Spread, publish, ratio, table
 from llcg_dist.cli.console import say
 
 DTYPES = ("float32", "bfloat16", "int8")
@@ -56,11 +56,12 @@ def scores(found: dict[tuple[str, str], list[dict[str, Any]]]) -> str:
 def claims(found: dict[tuple[str, str], list[dict[str, Any]]]) -> list[Claim]:
     made = []
     for cell in CELLS:
-        distance = abs(differences(found, cell, "int8").mean())
+        distance = abs(float(differences(found, cell, "int8").mean()))
         what = f"{cell}: int8 from float32, points of final validation score (of the means)"
         made.append(Claim(what, Spread.of([distance]), at_most=MOST_POINTS))
-        sent = [moved(small) / moved(whole) for small, whole in zip(found[cell, "int8"], found[cell, "float32"], strict=True)]
-        made.append(Claim(f"{cell}: int8 / float32, bytes of models", Spread.of(sent), at_most=MOST_BYTES))
+        sent = {dtype: [moved(run) for run in found[cell, dtype]] for dtype in DTYPES}
+        what = f"{cell}: int8 / float32, bytes of models"
+        made.append(Claim(what, ratio(sent["int8"], sent["float32"]), at_most=MOST_BYTES))
     return made
 
 

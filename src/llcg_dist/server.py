@@ -14,7 +14,7 @@ from llcg_dist.algorithms import Algorithm, build_algorithm
 from llcg_dist.checkpoint import SERVER, CheckpointFiles, Saver, fitting
 from llcg_dist.comm.channel import Report, ServerChannel, Update
 from llcg_dist.comm.ledger import Traffic
-from llcg_dist.core.accept import Accepted, accept
+from llcg_dist.core.accept import Accepted, accept, is_finite
 from llcg_dist.core.average import averaging_weights, weighted_average
 from llcg_dist.core.evaluate import Evaluator
 from llcg_dist.core.exchange import server_end
@@ -212,7 +212,7 @@ class Server:
         return self._outer.step(theta, average)
 
     def keep(self, result: RoundResult) -> None:
-        if not bool(torch.isfinite(result.theta).all()):
+        if not is_finite(result.theta):
             lr = self._config.train.server_lr
             raise TrainingError(f"round {result.round}: the correction diverged; lower train.server_lr (now {lr:g})")
         self._recorder.sync()

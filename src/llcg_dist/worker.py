@@ -14,6 +14,7 @@ from llcg_dist.algorithms import Algorithm
 from llcg_dist.checkpoint import CheckpointFiles, Saver, fitting, part_owner
 from llcg_dist.comm.channel import MachineRound, Order, Report, Sizes, Update
 from llcg_dist.comm.features import FeatureTraffic
+from llcg_dist.core.accept import is_finite
 from llcg_dist.core.codec import Codec
 from llcg_dist.core.exchange import machine_end
 from llcg_dist.core.learner import Learner, Walker
@@ -105,7 +106,7 @@ class Machine:
             self._learner.advance()
         theta, fetched = self._learner.theta(), self._fetched.take()
         seconds = time.perf_counter() - started - waited - fetched.seconds
-        if not bool(torch.isfinite(theta).all()):
+        if not is_finite(theta):
             log.warning("round %d: parameters are not finite; the optimiser starts anew", round_)
             self._learner.reset_optimizer()  # its moments are poisoned too
         message = theta[self._statistics] if self._shares_gradients else self._exchange.send(theta)

@@ -50,7 +50,8 @@ class Report:
 class Order:
     """What the server sends at the start of a round: the model, and up to which round all ranks have checkpoints.
 
-    The model as core/exchange.py writes it; a machine reads it with `Trainee.receive`. No model where the machines hold it already, because every step is shared (full_sync)."""
+    The model as core/exchange.py writes it; a machine reads it with `Trainee.receive`. None where the machines hold it
+    already, because every step is shared (full_sync)."""
 
     theta: Tensor | None
     whole_round: int = 0

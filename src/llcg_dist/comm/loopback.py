@@ -25,9 +25,9 @@ class LoopbackChannel:
 
     def broadcast(self, order: Order) -> None:
         self._orders = [machine.receive(order) for machine in self._machines]
-        self._count(torch.tensor([order.whole_round]), Kind.CONTROL, Direction.DOWN)
         if order.theta is not None:
             self._count(order.theta, Kind.PARAMETERS, Direction.DOWN)
+        self._count(torch.tensor([order.whole_round]), Kind.CONTROL, Direction.DOWN)
 
     def gather_gradients(self, round_: int) -> Sequence[Tensor]:
         gradients = [machine.send(self._mean) for machine in self._started(round_)]  # type: ignore[arg-type]

@@ -1,10 +1,11 @@
 """How a vector of float32 is written for the network: as it is, or rounded to fewer bytes.
 
-Learned parameters may lose digits, because the ends make up for them later (exchange.py). BatchNorm's running statistics
-are values, not differences, and a variance must not become negative: they cross as bfloat16, which keeps the sign.
+Learned parameters may lose digits, because the ends make up for them later (exchange.py). BatchNorm's running
+statistics are values, not differences, and a variance must not become negative: they cross as bfloat16, which keeps
+the sign.
 
-All rounding is to the nearest (ties to even), every operation is elementwise and correctly rounded: the same bits on any
-host. What is not finite stays so: a NaN or an infinity must reach the check before averaging.
+All rounding is to the nearest (ties to even), and every operation is elementwise and correctly rounded: the same bits
+on any host. What is not finite stays so: a NaN or an infinity must reach the check before averaging.
 """
 
 from collections.abc import Callable

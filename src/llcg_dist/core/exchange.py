@@ -11,6 +11,7 @@ With float32 nothing is rounded and nothing remembered: models cross as they are
 import torch
 from torch import Tensor
 
+from llcg_dist.core.accept import is_finite
 from llcg_dist.core.codec import CODECS, Codec
 
 
@@ -88,7 +89,7 @@ class RoundedMachineEnd(MachineEnd):
         wanted = _difference(theta, self._held, self.codec, self._residual)
         message = self.codec.encode(wanted)
         self._residual = wanted.sub_(self.codec.decode(message))
-        if not bool(self._residual.isfinite().all()):  # the server drops such an update, or ends the run
+        if not is_finite(self._residual):  # the server drops such an update, or ends the run
             self._residual = torch.zeros_like(wanted)
         return message
 

@@ -54,6 +54,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--machines", type=int, default=8)
     parser.add_argument("--repeats", type=int, default=9)
+    parser.add_argument("--sizes", nargs="*", choices=[*HIDDEN], default=[*HIDDEN])
     parser.add_argument("--flower", type=Path, default=Path(".venv-flower/bin/python"), help="a Python that has flwr")
     arguments = parser.parse_args()
     if "RANK" in os.environ:
@@ -63,7 +64,7 @@ def main() -> None:
         gloo = stack.enter_context(ranks(arguments.machines))
         contenders = {
             f"{kind} {size}": (lambda kind=kind, size=size: gloo(f"{kind} {size} {ROUNDS[size]}"))
-            for size in HIDDEN
+            for size in arguments.sizes
             for kind in ("raw", *DTYPES)
         }
         if has_flower(arguments.flower):

@@ -23,10 +23,14 @@ class Waiter:
 
     def _run(self) -> None:
         while True:
-            error = None
-            try:
-                for work in self._given.get():
-                    work.wait()
-            except RuntimeError as raised:
-                error = raised
-            self._done.put(error)
+            self._done.put(_error_of(self._given.get()))
+
+
+def _error_of(works: Sequence[Any]) -> RuntimeError | None:
+    """A function of its own, so that the thread keeps no work alive: its group could not be left in order."""
+    try:
+        for work in works:
+            work.wait()
+    except RuntimeError as error:
+        return error
+    return None

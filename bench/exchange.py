@@ -177,7 +177,7 @@ def serve(cluster: Cluster, model: torch.nn.Module, dtype: str, statistics: Tens
     def run(rounds: int) -> None:
         for round_ in range(rounds):
             channel.broadcast(Order(end.send(theta)))
-            updates = [end.received(theta, update.theta) for update in channel.gather(round_)]
+            updates = end.received(theta, [update.theta for update in channel.gather(round_)])
             if accept(updates, [1.0] * machines, len(theta)).skipped:
                 raise SystemExit("what came back is not finite")
             channel.ledger.end_round()

@@ -183,7 +183,7 @@ class Server:
         return self._corrector.theta()
 
     def admit(self, theta: Tensor, updates: list[Update], round_: int) -> tuple[list[Tensor], list[float], list[int]]:
-        models = [self._exchange.received(theta, update.theta) for update in updates]
+        models = self._exchange.received(theta, [update.theta for update in updates])
         size = self.sizes.update if self._shares_gradients else self._theta.numel()
         accepted = accept(models, self._weights, size)
         for part in accepted.skipped:

@@ -6,9 +6,13 @@ the sign.
 
 All rounding is to the nearest (ties to even), and every operation is elementwise and correctly rounded: the same bits
 on any host. What is not finite stays so: a NaN or an infinity must reach the check before averaging.
+
+A vector is written piece by piece: what fits the cache of a processor takes a fraction of the time of whole vectors, each
+in memory that is new to the process.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -16,9 +20,24 @@ from torch.nn import functional
 
 BLOCK = 1024
 """Values that share a scale."""
+_PIECE = 128 * BLOCK
 _STEPS = 127
 _SMALLEST = torch.finfo(torch.float32).tiny
 """Below it float32 loses precision, and ranks flush to 0."""
+
+
+@dataclass(frozen=True)
+class Piece:
+    span: slice
+    """Of the vector."""
+    statistics: Tensor
+    """Where they are within the span."""
+    among: slice
+    """And where among all statistics."""
+
+    @property
+    def blocks(self) -> slice:
+        return slice(self.span.start // BLOCK, -(-self.span.stop // BLOCK))
 
 
 class Codec:
@@ -30,29 +49,42 @@ class Codec:
         """`statistics` [n] of bool over the vector: True where it holds running statistics."""
         self.size = len(statistics)
         self.statistics = statistics.nonzero().flatten()
+        self.pieces = [self._piece(start, min(start + _PIECE, self.size)) for start in range(0, self.size, _PIECE)]
+
+    def _piece(self, start: int, stop: int) -> Piece:
+        first, end = torch.searchsorted(self.statistics, torch.tensor([start, stop])).tolist()
+        return Piece(slice(start, stop), self.statistics[first:end] - start, slice(first, end))
 
     @property
     def elements(self) -> int:
         """Of the message, in its own dtype."""
         return self.size
 
+    def message(self) -> Tensor:
+        """Room for one."""
+        return torch.zeros(self.elements, dtype=self.dtype)
+
+    def write(self, piece: Piece, values: Tensor, message: Tensor) -> None:
+        message[piece.span] = values
+
+    def read(self, piece: Piece, message: Tensor) -> Tensor:
+        """The values that were written there, as far as they crossed."""
+        return message[piece.span].float()
+
     def encode(self, vector: Tensor) -> Tensor:
-        return vector
+        message = self.message()
+        for piece in self.pieces:
+            self.write(piece, vector[piece.span], message)
+        return message
 
     def decode(self, message: Tensor) -> Tensor:
-        return message
+        return torch.cat([self.read(piece, message) for piece in self.pieces])
 
 
 class BFloat16(Codec):
     """Eight bits of precision, relative to each value."""
 
     dtype = torch.bfloat16
-
-    def encode(self, vector: Tensor) -> Tensor:
-        return vector.bfloat16()
-
-    def decode(self, message: Tensor) -> Tensor:
-        return message.float()
 
 
 class Int8(Codec):
@@ -63,35 +95,43 @@ class Int8(Codec):
 
     dtype = torch.int8
 
-    def __init__(self, statistics: Tensor) -> None:
-        super().__init__(statistics)
-        self._blocks = -(-self.size // BLOCK)
-        self._lengths = [4 * self._blocks, 2 * len(self.statistics), self.size]
+    @property
+    def _lengths(self) -> list[int]:
+        return [4 * -(-self.size // BLOCK), 2 * len(self.statistics), self.size]
 
     @property
     def elements(self) -> int:
         return sum(self._lengths)
 
-    def encode(self, vector: Tensor) -> Tensor:
-        rows = functional.pad(vector, (0, self._blocks * BLOCK - self.size))
-        rows[self.statistics] = 0
-        rows = rows.view(self._blocks, BLOCK)
-        scales = torch.linalg.vector_norm(rows, torch.inf, dim=1) / _STEPS
+    def write(self, piece: Piece, values: Tensor, message: Tensor) -> None:
+        all_scales, statistics, numbers = self._parts(message)
+        statistics[piece.among] = values[piece.statistics]
+        rows = _in_blocks(values)
+        rows.view(-1)[piece.statistics] = 0
+        scales = torch.maximum(rows.amax(dim=1), -rows.amin(dim=1)) / _STEPS
         scales[scales < _SMALLEST] = 0
         scales[scales.isinf()] = torch.nan
         steps = rows.div_(torch.where(scales > 0, scales, torch.inf).unsqueeze(1)).round_().clamp_(-_STEPS, _STEPS)
         if not bool(scales.isfinite().all()):
             steps.nan_to_num_(nan=0)  # the scale says it for the block
-        numbers = steps.to(torch.int8).flatten()[: self.size]
-        statistics = vector[self.statistics].bfloat16()
-        return torch.cat([scales.view(torch.int8), statistics.view(torch.int8), numbers])
+        all_scales[piece.blocks] = scales
+        numbers[piece.span] = steps.view(-1)[: len(values)]
 
-    def decode(self, message: Tensor) -> Tensor:
+    def read(self, piece: Piece, message: Tensor) -> Tensor:
+        scales, statistics, numbers = self._parts(message)
+        rows = _in_blocks(numbers[piece.span].float()).mul_(scales[piece.blocks].unsqueeze(1))
+        values = rows.view(-1)[: piece.span.stop - piece.span.start]
+        values[piece.statistics] = statistics[piece.among].float()
+        return values
+
+    def _parts(self, message: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         scales, statistics, numbers = message.split(self._lengths)
-        rows = functional.pad(numbers, (0, self._blocks * BLOCK - self.size)).view(self._blocks, BLOCK)
-        vector = (rows * scales.view(torch.float32).unsqueeze(1)).flatten()[: self.size]
-        vector[self.statistics] = statistics.view(torch.bfloat16).float()
-        return vector
+        return scales.view(torch.float32), statistics.view(torch.bfloat16), numbers
+
+
+def _in_blocks(values: Tensor) -> Tensor:
+    """A copy, filled up with zeros: [blocks, BLOCK]."""
+    return functional.pad(values, (0, -len(values) % BLOCK)).view(-1, BLOCK)
 
 
 CODECS: dict[str, Callable[[Tensor], Codec]] = {"float32": Codec, "bfloat16": BFloat16, "int8": Int8}

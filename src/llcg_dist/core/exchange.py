@@ -8,11 +8,13 @@ a machine's difference to its own exact model: digits that are still under way t
 With float32 nothing is rounded and nothing remembered: models cross as they are.
 """
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
 from llcg_dist.core.accept import is_finite
-from llcg_dist.core.codec import CODECS, Codec
+from llcg_dist.core.codec import CODECS, Codec, Piece
 
 
 class ServerEnd:
@@ -26,11 +28,11 @@ class ServerEnd:
     def send(self, theta: Tensor) -> Tensor:
         """The message to every machine."""
         self.held = theta
-        return self.codec.encode(theta)
+        return theta
 
-    def received(self, theta: Tensor, message: Tensor) -> Tensor:
-        """A machine's model; `theta` is what the server sent it."""
-        return message
+    def received(self, theta: Tensor, messages: Sequence[Tensor]) -> Sequence[Tensor]:
+        """The machines' models, to be used before the next are received; `theta` is what the server sent them."""
+        return messages
 
     def state(self) -> dict[str, Tensor]:
         """All that the next round needs."""
@@ -51,7 +53,7 @@ class MachineEnd:
 
     def send(self, theta: Tensor) -> Tensor:
         """The message that brings this machine's model to the server."""
-        return self.codec.encode(theta)
+        return theta
 
     def state(self) -> dict[str, Tensor]:
         """All that the next round needs."""
@@ -61,13 +63,25 @@ class MachineEnd:
 
 
 class RoundedServerEnd(ServerEnd):
-    def send(self, theta: Tensor) -> Tensor:
-        message = self.codec.encode(_difference(theta, self.held, self.codec))
-        self.held = _moved(self.held, self.codec.decode(message), self.codec)
-        return message
+    def __init__(self, codec: Codec) -> None:
+        super().__init__(codec)
+        self._message = codec.message()
+        self._models: list[Tensor] = []
 
-    def received(self, theta: Tensor, message: Tensor) -> Tensor:
-        return _moved(theta, self.codec.decode(message), self.codec)
+    def send(self, theta: Tensor) -> Tensor:
+        for piece in self.codec.pieces:
+            held, new = self.held[piece.span], theta[piece.span]
+            self.codec.write(piece, _with_statistics(new - held, new, piece), self._message)
+            _move(held, held, self.codec.read(piece, self._message), piece)
+        return self._message
+
+    def received(self, theta: Tensor, messages: Sequence[Tensor]) -> Sequence[Tensor]:
+        while len(self._models) < len(messages):
+            self._models.append(torch.zeros(self.codec.size))
+        for piece in self.codec.pieces:
+            for model, message in zip(self._models, messages, strict=True):
+                _move(model[piece.span], theta[piece.span], self.codec.read(piece, message), piece)
+        return self._models
 
     def state(self) -> dict[str, Tensor]:
         return {"held": self.held}
@@ -80,18 +94,23 @@ class RoundedMachineEnd(MachineEnd):
     def __init__(self, codec: Codec) -> None:
         super().__init__(codec)
         self._held, self._residual = torch.zeros(codec.size), torch.zeros(codec.size)
+        self._message = codec.message()
 
     def received(self, message: Tensor) -> Tensor:
-        self._held = _moved(self._held, self.codec.decode(message), self.codec)
+        for piece in self.codec.pieces:
+            held = self._held[piece.span]
+            _move(held, held, self.codec.read(piece, message), piece)
         return self._held
 
     def send(self, theta: Tensor) -> Tensor:
-        wanted = _difference(theta, self._held, self.codec, self._residual)
-        message = self.codec.encode(wanted)
-        self._residual = wanted.sub_(self.codec.decode(message))
+        for piece in self.codec.pieces:
+            own, residual = theta[piece.span], self._residual[piece.span]
+            wanted = _with_statistics((own - self._held[piece.span]).add_(residual), own, piece)
+            self.codec.write(piece, wanted, self._message)
+            residual.copy_(wanted.sub_(self.codec.read(piece, self._message)))
         if not is_finite(self._residual):  # the server drops such an update, or ends the run
-            self._residual = torch.zeros_like(wanted)
-        return message
+            self._residual.zero_()
+        return self._message
 
     def state(self) -> dict[str, Tensor]:
         return {"held": self._held, "residual": self._residual}
@@ -111,20 +130,16 @@ def machine_end(dtype: str, statistics: Tensor) -> MachineEnd:
     return kind(CODECS[dtype](statistics))
 
 
-def _difference(theta: Tensor, held: Tensor, codec: Codec, residual: Tensor | None = None) -> Tensor:
+def _with_statistics(difference: Tensor, values: Tensor, piece: Piece) -> Tensor:
     """What is to cross: of learned parameters the difference, of statistics the value."""
-    wanted = theta - held
-    if residual is not None:
-        wanted += residual
-    wanted[codec.statistics] = theta[codec.statistics]
-    return wanted
+    difference[piece.statistics] = values[piece.statistics]
+    return difference
 
 
-def _moved(held: Tensor, crossed: Tensor, codec: Codec) -> Tensor:
-    """The model that `held` becomes by what crossed."""
-    moved = held + crossed
-    moved[codec.statistics] = crossed[codec.statistics]
-    return moved
+def _move(moved: Tensor, base: Tensor, crossed: Tensor, piece: Piece) -> None:
+    """Writes into `moved` what `base` becomes by what crossed."""
+    torch.add(base, crossed, out=moved)
+    moved[piece.statistics] = crossed[piece.statistics]
 
 
 def _fitting(vector: Tensor, codec: Codec) -> Tensor:

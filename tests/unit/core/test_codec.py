@@ -102,5 +102,17 @@ def test_int8_sends_little_more_than_a_quarter() -> None:
     assert codec.elements / (4 * codec.size) < 0.27
 
 
+@pytest.mark.parametrize("dtype", ROUNDED)
+def test_pieces_of_a_long_vector_do_not_show(dtype: str) -> None:
+    """Each block as if it crossed alone; the last one is not full."""
+    size = 130 * BLOCK + 77
+    vector = torch.randn(size, generator=torch.Generator().manual_seed(0))
+    statistics = torch.arange(size) % 1001 == 5
+    found = crossed(CODECS[dtype](statistics), vector)
+    for start in (0, 127 * BLOCK, 128 * BLOCK, 130 * BLOCK):
+        block = slice(start, start + BLOCK)
+        assert torch.equal(found[block], crossed(CODECS[dtype](statistics[block]), vector[block]))
+
+
 def test_the_setting_names_every_codec() -> None:
     assert set(checks._CHOICES["algorithm.exchange_dtype"]) == set(CODECS)

@@ -29,7 +29,7 @@ def test_float32_remembers_nothing_and_changes_nothing() -> None:
     for seed in range(3):
         theta, own = model(seed), model(seed + 100)
         assert machine.received(server.send(theta)) is theta
-        assert server.received(theta, machine.send(own)) is own
+        assert server.received(theta, [machine.send(own)])[0] is own
         assert server.held is theta
     assert server.state() == machine.state() == {}
 
@@ -68,7 +68,7 @@ def test_no_update_is_lost_however_small_beside_the_others(dtype: str) -> None:
     total = 0.0
     for _ in range(200):
         held = machine.received(server.send(theta))
-        update = server.received(theta, machine.send(held + step))
+        update = server.received(theta, [machine.send(held + step)])[0]
         total += float(update[small] - theta[small])
     assert total == pytest.approx(200 * 1e-4, abs=0.5 / 127 * 1.01)
 
@@ -79,7 +79,7 @@ def test_the_servers_exact_model_is_what_updates_are_added_to(dtype: str) -> Non
     server, machine = ends(dtype)
     theta = model(1)
     held = machine.received(server.send(theta))
-    update = server.received(theta, machine.send(held))
+    update = server.received(theta, [machine.send(held)])[0]
     assert not torch.equal(held[LEARNED], theta[LEARNED])
     assert torch.equal(update[LEARNED], theta[LEARNED])
     assert torch.equal(update[STATISTICS], held[STATISTICS])
@@ -93,7 +93,7 @@ def test_an_update_that_is_not_finite_is_seen_and_leaves_nothing_behind(dtype: s
     held = machine.received(server.send(theta))
     poisoned = held.clone()
     poisoned[11] = bad
-    assert not bool(server.received(theta, machine.send(poisoned)).isfinite().all())
+    assert not bool(server.received(theta, [machine.send(poisoned)])[0].isfinite().all())
     fresh = machine_end(dtype, STATISTICS)
     fresh.load_state(machine.state() | {"residual": torch.zeros(SIZE)})
     assert torch.equal(machine.send(held + 0.1), fresh.send(held + 0.1))

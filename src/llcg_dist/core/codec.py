@@ -7,8 +7,8 @@ the sign.
 All rounding is to the nearest (ties to even), and every operation is elementwise and correctly rounded: the same bits
 on any host. What is not finite stays so: a NaN or an infinity must reach the check before averaging.
 
-A vector is written piece by piece: what fits the cache of a processor takes a fraction of the time of whole vectors, each
-in memory that is new to the process.
+A vector is written piece by piece: what fits the cache of a processor takes a fraction of the time of whole vectors,
+each in memory that is new to the process.
 """
 
 from collections.abc import Callable

@@ -72,6 +72,8 @@ class Cluster:
         self._group_store, self._meetings = own, 0
         self._heartbeat: Heartbeat | None = None
         self._waiter = Waiter()
+        self._under_way: list[Any] = []
+        """Sent and not waited for yet; the envelope stays as it is until the next wait."""
         self.wire_device = "cuda" if "nccl" in verdict["backend"] else "cpu"
         self.backend: str = verdict["backend"]
         self.ledger = ledger
@@ -97,17 +99,22 @@ class Cluster:
         self.received_bytes += tensor.nbytes if self.rank else 0
 
     def collect(self, own: Envelope | None, received: Mapping[int, Envelope], kind: Kind) -> None:
-        """Every machine's envelope, written into the one that rank 0 has for its rank."""
+        """Every machine's envelope, written into the one that rank 0 has for its rank; machines do not wait for it."""
         envelope = own or next(iter(received.values()))
         self._count_enclosed(envelope, kind, Direction.UP)
-        arriving = [dist.irecv(envelope.bytes, rank) for rank, envelope in received.items()]
-        self.wait(*(arriving if own is None else [dist.isend(own.bytes, 0)]))
+        if own is not None:
+            self._under_way.append(dist.isend(own.bytes, 0))
+            return
+        self.wait(*(dist.irecv(envelope.bytes, rank) for rank, envelope in received.items()))
         self.received_bytes += sum(envelope.bytes.nbytes for envelope in received.values())
 
     def broadcast_envelope(self, envelope: Envelope, kind: Kind) -> None:
-        """Rank 0's, written into everyone's."""
+        """Rank 0's, written into everyone's; rank 0 does not wait for it."""
         self._count_enclosed(envelope, kind, Direction.DOWN)
-        self._broadcast(envelope.bytes)
+        if self.rank == 0:
+            self._under_way.append(dist.broadcast(envelope.bytes, src=0, async_op=True))
+        else:
+            self._broadcast(envelope.bytes)
 
     def gather_json(self, content: dict[str, Any]) -> list[dict[str, Any]]:
         """A JSON object from every rank, by rank; empty at all but rank 0. For the handshake."""
@@ -183,9 +190,10 @@ class Cluster:
             self._count(message, enclosed=number > 0)
 
     def wait(self, *works: Any) -> None:
-        """Until they are done; Python's signal handlers run meanwhile."""
+        """Until they are done, and all that is under way; Python's signal handlers run meanwhile."""
+        under_way, self._under_way = self._under_way, []
         try:
-            self._waiter.wait(works)
+            self._waiter.wait([*under_way, *works])
         except RuntimeError as error:
             raise PeerLostError(f"lost the connection to another rank: {_first_line(error)}") from error
 

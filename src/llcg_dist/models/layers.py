@@ -14,13 +14,15 @@ class Sage(BlockLayer):
     x [num_src, in] -> [num_dst, out]. As in the paper's models both linear maps have a bias; PyG's layer has one.
     """
 
+    reads_in_place = True
+
     def __init__(self, width_in: int, width_out: int) -> None:
         super().__init__()
         self.conv = SAGEConv(width_in, width_out, aggr="mean")
         self.conv.lin_r = Linear(width_in, width_out, bias=True)
 
     def forward(self, x: Tensor, block: Block) -> Tensor:
-        return self.conv((x, x[: block.num_dst]), block.adjacency)
+        return self.conv((x, block.own(x)), block.adjacency)
 
 
 class Gcn(BlockLayer):
@@ -54,4 +56,4 @@ class Gat(BlockLayer):
         self.conv = GATConv(width_in, width_head, heads, concat=not average_heads, add_self_loops=False)
 
     def forward(self, x: Tensor, block: Block) -> Tensor:
-        return self.conv((x, x[: block.num_dst]), block.attention_adjacency)
+        return self.conv((x, block.own(x)), block.attention_adjacency)

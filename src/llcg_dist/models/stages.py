@@ -15,6 +15,9 @@ from llcg_dist.blocks import Block
 class BlockLayer(nn.Module):
     """A layer that reads neighbours: called with x [num_src, in] and a block, it returns [num_dst, out]."""
 
+    reads_in_place = False
+    """Whether its work grows with the rows that it computes and not with those that x holds."""
+
 
 class Stage(nn.Module):
     """BatchNorm, ReLU, dropout, then a layer; each of them may be missing.
@@ -43,14 +46,17 @@ class Stage(nn.Module):
         return isinstance(self.layer, BlockLayer)
 
     def forward(self, x: Tensor, block: Block | None = None) -> Tensor:
+        h = self.prepared(x)
+        if self.layer is not None:
+            h = self.layer(h) if block is None else self.layer(h, block)
+        return h + (x if block is None else block.own(x)) if self.residual else h
+
+    def prepared(self, x: Tensor) -> Tensor:
+        """What the layer gets of x: each row by itself."""
         h = x if self.norm is None else self.norm(x)
         if self.relu:
             h = h.relu()
-        if self.dropout:
-            h = functional.dropout(h, self.dropout, self.training)
-        if self.layer is not None:
-            h = self.layer(h) if block is None else self.layer(h, block)
-        return h + x[: len(h)] if self.residual else h
+        return functional.dropout(h, self.dropout, self.training) if self.dropout else h
 
 
 class GraphModel(nn.Module):

@@ -42,8 +42,8 @@ class Stage:
     seconds: float = 0.0
     peak: Peak = field(default_factory=Peak)
     """Of the tree."""
-    processes: dict[int, Peak] = field(default_factory=dict)
-    """Of each process."""
+    ranks: dict[int, Peak] = field(default_factory=dict)
+    """Of each rank: 0 is the server."""
 
 
 def watch(
@@ -62,6 +62,7 @@ def watch(
             lines.append(line.rstrip())
             name = stage_of(lines[-1])
             if name is not None:
+                _look(job.pid, stages[-1])  # however short it was
                 now = time.perf_counter()
                 stages[-1].seconds, began = now - began, now
                 stages.append(Stage(name))
@@ -80,13 +81,18 @@ def _look_until(done: threading.Event, root: int, stages: list[Stage]) -> None:
     pause = 0.0
     while not done.wait(pause):
         started = time.perf_counter()
-        stage, together = stages[-1], Peak()
-        for process in _tree(root):
-            seen = _pss(process)
-            together += seen
-            stage.processes.setdefault(process, Peak()).raise_to(seen)
-        stage.peak.raise_to(together)
+        _look(root, stages[-1])
         pause = max(_OFTEN, (time.perf_counter() - started) / _SHARE)
+
+
+def _look(root: int, stage: Stage) -> None:
+    together = Peak()
+    for process in _tree(root):
+        seen, rank = _pss(process), _rank(process)
+        together += seen
+        if rank is not None:
+            stage.ranks.setdefault(rank, Peak()).raise_to(seen)
+    stage.peak.raise_to(together)
 
 
 def _tree(root: int) -> list[int]:
@@ -111,3 +117,12 @@ def _pss(process: int) -> Peak:
         if key in _FIELDS:
             setattr(seen, _FIELDS[key], int(rest.split()[0]) * 1024)
     return seen
+
+
+def _rank(process: int) -> int | None:
+    """As torchrun tells it to the processes that it starts."""
+    try:
+        settings = Path(f"/proc/{process}/environ").read_bytes().split(b"\0")
+    except OSError:
+        return None
+    return next((int(setting[5:]) for setting in settings if setting.startswith(b"RANK=")), None)

@@ -67,6 +67,7 @@ class Training:
     """The largest of all machines."""
     part_bytes: int
     """Files of the largest part."""
+    num_edges: int
     seconds_evaluate: float
     seconds_correct: float
     seconds_local: float
@@ -82,7 +83,11 @@ def main() -> None:
     for size in arguments.sizes:
         with tempfile.TemporaryDirectory(prefix="llcg-scale-", dir=arguments.folder) as folder:
             stages = partition(size, 8, folder)
-            sizes[size] = {"stages": stages, "partition": Cost.of(stages.values()), "train": train(size, 8, folder)}
+            sizes[size] = {
+                "stages": stages,
+                "partition": Cost.of(list(stages.values())),
+                "train": train(size, 8, folder),
+            }
     with tempfile.TemporaryDirectory(prefix="llcg-scale-", dir=arguments.folder) as folder:
         shares = {machines: share(_OF_SHARES, machines, folder) for machines in arguments.machines}
         bare = share(NODES // 2000, 2, folder) if shares else None
@@ -110,12 +115,13 @@ def train(size: int, machines: int, folder: str) -> Training:
     for rank in range(1, machines + 1):
         machine.raise_to(ranks[rank])
     rows = [json.loads(line) for line in (run_dir / "metrics.jsonl").read_text().splitlines()]
-    parts = json.loads((run_dir / "partition.json").read_text())["parts"]
+    cut = json.loads((run_dir / "partition.json").read_text())
     seconds = {
         f"seconds_{what}": statistics.median(row[f"seconds_{what}"] for row in rows)
         for what in ("evaluate", "correct", "local")
     }
-    return Training(Cost.of(stages), ranks[0], machine, max(part["bytes"] for part in parts), **seconds)
+    part_bytes = max(part["bytes"] for part in cut["parts"])
+    return Training(Cost.of(stages), ranks[0], machine, part_bytes, cut["num_edges"], **seconds)
 
 
 def share(size: int, machines: int, folder: str) -> Training:

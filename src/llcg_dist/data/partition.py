@@ -9,6 +9,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -188,18 +189,16 @@ def _metis_process(folder: str, num_parts: int) -> None:
     no_ids = torch.empty(0, dtype=torch.int64)
     topology = dgl.graph(("csc", (*columns, no_ids)), num_nodes=len(columns[0]) - 1)
     no_weights = dgl.backend.to_dgl_nd(torch.empty(0, dtype=torch.int64))
-    found = []
 
-    def cut() -> None:
+    def cut() -> Array:
         parts = dgl.partition._CAPI_DGLMetisPartition_Hetero(topology._graph, num_parts, no_weights, "k-way", True)
-        found.append(dgl.utils.toindex(parts).tonumpy())
+        found: Array = dgl.utils.toindex(parts).tonumpy()
+        return found
 
     # Larger than any stack that glibc would keep and hand out again.
     threading.stack_size(64 << 20)
-    thread = threading.Thread(target=cut)
-    thread.start()
-    thread.join()
-    np.save("assignment.npy", found[0].astype(np.int32))
+    with ThreadPoolExecutor(1) as thread:
+        np.save("assignment.npy", thread.submit(cut).result().astype(np.int32))
 
 
 def _require_trainable(graph: Graph, members: list[Array], config: Config) -> None:
@@ -247,4 +246,7 @@ def _lock(root: Path) -> Iterator[None]:
 
 
 if __name__ == "__main__":
-    _metis_process(sys.argv[1], int(sys.argv[2]))
+    try:
+        _metis_process(sys.argv[1], int(sys.argv[2]))
+    except Exception as error:  # DGL's messages end in a stack trace
+        sys.exit((str(error) or type(error).__name__).splitlines()[0])

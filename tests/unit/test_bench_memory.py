@@ -4,7 +4,6 @@ import os
 import sys
 
 import pytest
-
 from bench.memory import Peak, watch
 
 # A process that holds 100 MB in the second stage, in a child of it that says it is rank 3; shared pages count once.
@@ -14,7 +13,8 @@ print("first", flush=True)
 time.sleep(0.5)
 print("second", flush=True)
 if os.fork() == 0:
-    os.execve(sys.executable, [sys.executable, "-c", "import time; x = b'1' * 100_000_000; time.sleep(1.5)"], {"RANK": "3"})
+    hold = "import time; x = b'1' * 100_000_000; time.sleep(1.5)"
+    os.execve(sys.executable, [sys.executable, "-c", hold], {"RANK": "3"})
 os.wait()
 print("no stage", flush=True)
 sys.exit(int(sys.argv[1]))

@@ -131,10 +131,10 @@ _FORMULAS = """How each line is computed:
 - an evaluation: in proportion to 2M times the widths that are aggregated, as long as what is read is in memory;
 - a machine: a bare rank and 1/P of the graph on disk; edges that are cut make it less, batches more.
 
-METIS' memory and time depend on how well a graph coarsens: they are the least certain lines (partition=random needs 12
-bytes a node). The server's states are those of all nodes; where few are labelled (MAG240M: one in a hundred) only these,
-and what they read, are computed in the last layers. Models: the default one;
-three SAGE layers of width 256; that of the paper's Figure 11 (two SAGE layers of width 1024, float16 features)."""
+METIS' memory and time depend on how well a graph coarsens: they are the least certain lines (partition=random needs a
+few numbers for every node, and no more). The server's states are those of all nodes; where few are labelled (MAG240M:
+one in a hundred) the last layers compute only these and what they read. Models: the default one; three SAGE
+layers of width 256; that of the paper's Figure 11 (two SAGE layers of width 1024, float16 features)."""
 
 
 def _machines(graphs: list[Size]) -> str:

@@ -82,7 +82,7 @@ def main() -> None:
         Size("papers100M", 111_059_956, 1_615_685_872, 128, 172, 4, papers),
         Size("MAG240M, papers", 121_751_666, 1_297_748_926, 768, 153, 2, mag),
     ]
-    texts = [_graphs(graphs, whole, quarter, measured["bare"]), _machines(graphs)]
+    texts = [_graphs(graphs, whole, quarter, measured["bare"]["8"]), _machines(graphs)]
     publish("extrapolate", "\n\n".join(texts), [])
 
 

@@ -93,7 +93,7 @@ def main() -> None:
             else share(_OF_SHARES, machines, folder)
             for machines in arguments.machines
         }
-        bare = share(NODES // 2000, 2, folder) if shares else None
+        bare = {machines: share(NODES // 2000, machines, folder) for machines in shares}
     report(sizes, shares, bare)
 
 
@@ -138,7 +138,7 @@ def llcg(arguments: list[str], stage_of: Callable[[str], str | None]) -> tuple[l
     return watch(command, {"OMP_NUM_THREADS": "1"}, stage_of)
 
 
-def report(sizes: dict[int, dict[str, Any]], shares: dict[int, Training], bare: Training | None) -> None:
+def report(sizes: dict[int, dict[str, Any]], shares: dict[int, Training], bare: dict[int, Training]) -> None:
     texts = [_stages_table(sizes), _training_table(sizes)]
     claims = []
     if 1 in sizes:
@@ -148,19 +148,19 @@ def report(sizes: dict[int, dict[str, Any]], shares: dict[int, Training], bare: 
             _at_most("training, all ranks and the launcher, GB", trained.cost.peak.total, 10),
             _at_most("a machine's share, GB", trained.machine.total, 1),
         ]
-    if bare is not None:
+    if shares:
         texts.append(_shares_table(shares, bare))
         few, many = min(shares), max(shares)
-        beyond = [shares[machines].machine.total - bare.machine.total for machines in (few, many)]
+        beyond = [shares[machines].machine.total - bare[machines].machine.total for machines in (few, many)]
         what = f"what a machine holds beyond a bare rank, P={few} to P={many} (parts: {many / few:g})"
         claims.append(Claim(what, Spread.of([beyond[0] / beyond[1]]), at_least=0.75 * many / few))
     figures = {
         "sizes": {str(size): _plain(found) for size, found in sizes.items()},
         "shares": {str(machines): asdict(found) for machines, found in shares.items()},
-        "bare": asdict(bare) if bare else None,
+        "bare": {str(machines): asdict(found) for machines, found in bare.items()},
     }
     publish("scale", "\n\n".join(texts), claims, figures)
-    if 1 in sizes and bare is not None:
+    if {1, 4} <= set(sizes) and 8 in bare:
         extrapolate.main()
 
 
@@ -209,19 +209,22 @@ def _training_table(sizes: dict[int, dict[str, Any]]) -> str:
     return f"{about}\n\n{_by_size('peak memory, time', sizes, rows)}"
 
 
-def _shares_table(shares: dict[int, Training], bare: Training) -> str:
+def _shares_table(shares: dict[int, Training], bare: dict[int, Training]) -> str:
     rows = [
         [
             machines,
             f"{run.part_bytes / 1e6:.0f}",
             f"{run.machine.total / 1e6:.0f} ({run.machine.anonymous / 1e6:.0f})",
-            f"{(run.machine.total - bare.machine.total) / 1e6:.0f}",
+            f"{bare[machines].machine.total / 1e6:.0f}",
+            f"{(run.machine.total - bare[machines].machine.total) / 1e6:.0f}",
         ]
         for machines, run in shares.items()
     ]
-    about = f"The graph of 1/{_OF_SHARES} on P machines. A bare rank (the same job on a graph of 2,000 nodes) takes \
-{bare.machine.total / 1e6:.0f} MB: Python, torch, PyG and DGL."
-    head = ["P", "largest part on disk, MB", "largest machine, MB (anonymous)", "beyond a bare rank, MB"]
+    about = (
+        f"The graph of 1/{_OF_SHARES} on P machines. A bare rank is that of the same job on a graph of 2,000 nodes: \
+Python, torch, PyG and DGL, whose libraries all ranks share."
+    )
+    head = ["P", "largest part on disk, MB", "largest machine, MB (anonymous)", "a bare rank, MB", "beyond it, MB"]
     return f"{about}\n\n{table(head, rows)}"
 
 

@@ -222,7 +222,7 @@ def _shares_table(shares: dict[int, Training], bare: dict[int, Training]) -> str
     ]
     about = (
         f"The graph of 1/{_OF_SHARES} on P machines. A bare rank is that of the same job on a graph of 2,000 nodes: \
-Python, torch, PyG and DGL, whose libraries all ranks share."
+ Python, torch, PyG and DGL, whose libraries all ranks share."
     )
     head = ["P", "largest part on disk, MB", "largest machine, MB (anonymous)", "a bare rank, MB", "beyond it, MB"]
     return f"{about}\n\n{table(head, rows)}"

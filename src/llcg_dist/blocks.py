@@ -69,9 +69,11 @@ class Block:
         return Block(indptr, self.indices[inside], self.num_src, self.num_dst, degree)
 
     @cached_property
-    def adjacency(self) -> Tensor:
-        """[num_dst, num_src] CSR of ones, for a mean over the neighbours (without the node itself)."""
-        return self._csr(self.indptr, self.indices, torch.ones(len(self.indices), device=self.degree.device))
+    def mean_adjacency(self) -> Tensor:
+        """[num_dst, num_src] CSR whose rows take the mean over the neighbours (without the node itself)."""
+        count = self.indptr.diff()
+        values = torch.repeat_interleave(count.float().reciprocal(), count)
+        return self._csr(self.indptr, self.indices, values)
 
     @cached_property
     def attention_adjacency(self) -> Tensor:

@@ -1,14 +1,11 @@
 """One job of a sweep, in processes of its own, so that nothing it does can end the sweep; its outcome comes back.
 
-A job that needs one process only (loopback, single, server_only) is forked from a server process that has imported
-everything once: seconds less for each of many small jobs. Any other starts its ranks as `llcg train` does; on SLURM it
-is the elastic agent of its node.
+A job that needs one process and one thread (loopback, single, server_only) is forked from a server process that has
+imported everything once: seconds less for each of many small jobs. Any other starts its ranks as `llcg train` does; on
+SLURM it is the elastic agent of its node.
 """
 
-import ctypes
-import functools
 import json
-import multiprocessing
 import os
 import signal
 import subprocess
@@ -20,6 +17,7 @@ from typing import Any
 from hydra.core.hydra_config import HydraConfig
 
 from llcg_dist.cli.console import percent, print_error, say
+from llcg_dist.cli.forked import end_with_server, fork_server
 from llcg_dist.config import load_config, quoted_override
 from llcg_dist.errors import UserError
 
@@ -76,7 +74,7 @@ def _console(run_dir: Path, name: str) -> tuple[Path, int]:
 
 
 def _run_here(overrides: list[str], console: Path) -> int:
-    process = _forkserver().Process(target=_be_the_job, args=(overrides, str(console)))
+    process = fork_server(threads=1).Process(target=_be_the_job, args=(overrides, str(console)))
     process.start()
     try:
         process.join()
@@ -89,20 +87,9 @@ def _run_here(overrides: list[str], console: Path) -> int:
     return process.exitcode if process.exitcode is not None else 1
 
 
-@functools.cache
-def _forkserver() -> Any:
-    os.environ["OMP_NUM_THREADS"] = "1"  # read when it imports; jobs with more threads start processes of their own
-    multiprocessing.set_start_method(
-        "forkserver", force=True
-    )  # joblib's workers know a method that the server does not
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["llcg_dist.cli.sweep_server"])
-    return context
-
-
 def _be_the_job(overrides: list[str], console: str) -> None:
-    """In the forked process. It ends with the fork server, which ends with the sweep."""
-    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+    """In the forked process."""
+    end_with_server()
     output = os.open(console, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     os.dup2(output, 1)
     os.dup2(output, 2)
@@ -120,20 +107,19 @@ def _be_the_job(overrides: list[str], console: str) -> None:
 
 
 def _run_on_slurm(name: str, run_dir: Path, overrides: list[str]) -> Outcome:
-    """One task a node: each is the elastic agent of its node, and the first one's outcome is the job's."""
+    """One task a node: each starts the elastic agent of its node, and the first one's outcome is the job's."""
     from llcg_dist.algorithms import build_algorithm
-    from llcg_dist.cli.slurm import agent_command
     from llcg_dist.doctor import num_processes
 
     config = load_config(overrides)
-    command = agent_command(config, run_dir, num_processes(config, build_algorithm(config)), overrides)
-    if command is None:
-        return Outcome(name, 0)
+    ranks = num_processes(config, build_algorithm(config))
     console, said_before = _console(run_dir, f"console-{os.environ['SLURM_NODEID']}.log")
-    environment = os.environ | {"OMP_NUM_THREADS": str(config.cluster.threads)}
+    command = [sys.executable, "-m", "llcg_dist.cli.slurm", "agent", *overrides]
     with console.open("a") as output:
-        code = subprocess.run(command, stdout=output, stderr=output, env=environment).returncode
-    return _outcome(name, run_dir, code, console, said_before)
+        agent = subprocess.run(command, stdout=output, stderr=output, env=os.environ | {"LLCG_RANKS": str(ranks)})
+    if agent.returncode == 0 and os.environ["SLURM_NODEID"] != "0":
+        return Outcome(name, 0)  # where none of its ranks run, before the job has ended
+    return _outcome(name, run_dir, agent.returncode, console, said_before)
 
 
 def _outcome(name: str, run_dir: Path, code: int, console: Path, said_before: int) -> Outcome:

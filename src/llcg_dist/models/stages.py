@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from llcg_dist.blocks import Block
+from llcg_dist.models.dropout import relu_dropout
 
 
 class BlockLayer(nn.Module):
@@ -54,9 +55,13 @@ class Stage(nn.Module):
     def prepared(self, x: Tensor) -> Tensor:
         """What the layer gets of x: each row by itself."""
         h = x if self.norm is None else self.norm(x)
-        if self.relu:
+        if self.relu and self.dropout and self.training:
+            h = relu_dropout(h, self.dropout)
+        elif self.relu:
             h = h.relu()
-        return functional.dropout(h, self.dropout, self.training) if self.dropout else h
+        elif self.dropout:
+            h = functional.dropout(h, self.dropout, self.training)
+        return h
 
 
 class GraphModel(nn.Module):

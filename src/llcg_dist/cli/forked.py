@@ -62,7 +62,7 @@ def _show_as(command: Sequence[str], environment: Mapping[str, str]) -> None:
     arguments = b"".join(os.fsencode(word) + b"\0" for word in command)
     variables = b"".join(os.fsencode(f"{name}={value}") + b"\0" for name, value in environment.items())
     global _shown  # the kernel reads it as long as the process lives
-    _shown = mmap.mmap(-1, len(arguments) + len(variables))
+    _shown = mmap.mmap(-1, len(arguments) + len(variables), mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)  # shared: not shown
     _shown.write(arguments + variables)
     begin = ctypes.addressof(ctypes.c_char.from_buffer(_shown))
     between, end = begin + len(arguments), begin + len(arguments) + len(variables)

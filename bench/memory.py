@@ -62,7 +62,8 @@ def watch(
             lines.append(line.rstrip())
             name = stage_of(lines[-1])
             if name is not None:
-                _look(job.pid, stages[-1])  # however short it was
+                if stages[-1].peak.total == 0:  # it was short; what is seen now is the nearest to it
+                    stages[-1].peak.raise_to(_look(job.pid)[0])
                 now = time.perf_counter()
                 stages[-1].seconds, began = now - began, now
                 stages.append(Stage(name))
@@ -81,18 +82,23 @@ def _look_until(done: threading.Event, root: int, stages: list[Stage]) -> None:
     pause = 0.0
     while not done.wait(pause):
         started = time.perf_counter()
-        _look(root, stages[-1])
+        stage = stages[-1]
+        together, ranks = _look(root)
+        stage.peak.raise_to(together)
+        for rank, seen in ranks.items():
+            stage.ranks.setdefault(rank, Peak()).raise_to(seen)
         pause = max(_OFTEN, (time.perf_counter() - started) / _SHARE)
 
 
-def _look(root: int, stage: Stage) -> None:
-    together = Peak()
+def _look(root: int) -> tuple[Peak, dict[int, Peak]]:
+    """What the tree holds now, in all and by rank."""
+    together, ranks = Peak(), {}
     for process in _tree(root):
         seen, rank = _pss(process), _rank(process)
         together += seen
         if rank is not None:
-            stage.ranks.setdefault(rank, Peak()).raise_to(seen)
-    stage.peak.raise_to(together)
+            ranks[rank] = seen
+    return together, ranks
 
 
 def _tree(root: int) -> list[int]:

@@ -86,6 +86,7 @@ def main() -> None:
                 "partition": Cost.of(list(stages.values())),
                 "train": train(size, 8, folder),
             }
+        report(sizes, {}, {})  # it takes long: what is known so far is there to be read
     with tempfile.TemporaryDirectory(prefix="llcg-scale-", dir=arguments.folder) as folder:
         shares = {
             machines: sizes[_OF_SHARES]["train"]

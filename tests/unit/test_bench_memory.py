@@ -12,6 +12,7 @@ import os, sys, time
 print("first", flush=True)
 time.sleep(0.5)
 print("second", flush=True)
+time.sleep(0.5)  # a look that began in the first stage has ended
 if os.fork() == 0:
     hold = "import time; x = b'1' * 100_000_000; time.sleep(1.5)"
     os.execve(sys.executable, [sys.executable, "-c", hold], {"RANK": "3"})
@@ -31,7 +32,7 @@ def test_stages_and_ranks() -> None:
     assert (start.name, first.name, second.name) == ("start", "first", "second")
     assert lines == ["first", "second", "no stage"]
     assert first.seconds >= 0.5
-    assert second.seconds >= 1.5
+    assert second.seconds >= 2
     assert second.peak.total - first.peak.total >= 100e6
     assert 100e6 <= second.ranks[3].anonymous <= 150e6
     assert (start.ranks, first.ranks) == ({}, {})

@@ -12,6 +12,7 @@ import torch
 
 from bench.harness import Claim, Spread, interleaved, publish, ratio, table
 from bench.step_contenders import dgl_loop, floor, ours, pyg_over_edges
+from bench.step_profile import milliseconds_by_kind
 from llcg_dist.config import load_config
 from llcg_dist.data.datasets.synthetic import generate
 from llcg_dist.data.graph import Graph
@@ -23,6 +24,8 @@ SETTINGS = [
     "train.local_batch_size=256",
 ]  # fmt: skip
 
+HIDDEN = (256, 64)
+
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -33,13 +36,17 @@ def main() -> None:
     torch.set_flush_denormal(True)
     keep_freed_memory()
     graph = generate(load_config(SETTINGS).dataset)
-    rows, claims = [], []
-    for hidden in (256, 64):
+    times, profiles, claims = {}, {}, []
+    for hidden in HIDDEN:
         config = load_config([*SETTINGS, f"model.hidden={hidden}"])
-        seconds = measure(config, graph, arguments.repeats, arguments.steps)
-        rows += [[hidden, name, Spread.of([1e3 * value for value in values])] for name, values in seconds.items()]
-        claims += claims_of(hidden, seconds)
-    publish("local_step", table(["hidden", "step", "ms, median (lowest to highest)"], rows), claims)
+        times[hidden] = measure(config, graph, arguments.repeats, arguments.steps)
+        profiles[hidden] = milliseconds_by_kind(config, graph)
+        claims += claims_of(hidden, times[hidden])
+    widths = [f"hidden {hidden}" for hidden in HIDDEN]
+    steps = side_by_side({hidden: in_milliseconds(seconds) for hidden, seconds in times.items()})
+    kinds = side_by_side({h: {kind: f"{value:.1f}" for kind, value in found.items()} for h, found in profiles.items()})
+    tables = [table(["ms a step", *widths], steps), table(["ms of llcg_dist's own step", *widths], kinds)]
+    publish("local_step", "\n\n".join(tables), claims, {"profile": profiles})
 
 
 def measure(config: Config, graph: Graph, repeats: int, steps: int) -> dict[str, list[float]]:
@@ -53,6 +60,15 @@ def measure(config: Config, graph: Graph, repeats: int, steps: int) -> dict[str,
     }
     turns = {name: partial(contender, steps) for name, contender in contenders.items()}
     return {name: [value / steps for value in values] for name, values in interleaved(turns, repeats).items()}
+
+
+def in_milliseconds(seconds: dict[str, list[float]]) -> dict[str, str]:
+    return {name: str(Spread.of([1e3 * value for value in values])) for name, values in seconds.items()}
+
+
+def side_by_side(columns: dict[int, dict[str, str]]) -> list[list[str]]:
+    """A row for each name, a column for each hidden width."""
+    return [[name, *(column[name] for column in columns.values())] for name in columns[HIDDEN[0]]]
 
 
 def claims_of(hidden: int, seconds: dict[str, list[float]]) -> list[Claim]:

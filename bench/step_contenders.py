@@ -19,6 +19,7 @@ from llcg_dist import seeding
 from llcg_dist.blocks import Block
 from llcg_dist.core.learner import Learner, Walker
 from llcg_dist.data.graph import TRAIN, Graph
+from llcg_dist.data.stored_rows import gathered
 from llcg_dist.data.views import GraphView
 from llcg_dist.models import build_model
 from llcg_dist.sampling import NeighborSampler, fanouts_per_layer
@@ -28,13 +29,18 @@ Steps = Callable[[int], None]
 """Takes so many training steps."""
 
 
-def ours(config: Config, graph: Graph, method: str = "neighbor") -> Steps:
-    """A machine's local steps, as `llcg train` takes them."""
-    view = GraphView(graph)
+def learner_of(config: Config, graph: Graph, method: str = "neighbor") -> Learner:
+    """A machine with a part of its own, before its first step."""
     model = build_model(config.model, graph.num_features, graph.num_classes)
     walker = Walker(seeding.part(0), config.seed, config.train.local_batch_size, config.train.local_lr)
-    learner = Learner(view, model, _sampler(config, graph, method), walker, config.train)
+    learner = Learner(GraphView(graph), model, _sampler(config, graph, method), walker, config.train)
     learner.begin(None, 1)
+    return learner
+
+
+def ours(config: Config, graph: Graph, method: str = "neighbor") -> Steps:
+    """A machine's local steps, as `llcg train` takes them."""
+    learner = learner_of(config, graph, method)
 
     def steps(count: int) -> None:
         for _ in range(count):
@@ -79,7 +85,7 @@ def pyg_over_edges(config: Config, graph: Graph) -> Steps:
     def steps(count: int) -> None:
         for _ in range(count):
             batch = draw()
-            logits = model(view.features(batch.inputs), batch.blocks)
+            logits = model(gathered(view.features(batch.inputs)), batch.blocks)
             _update(optimizer, logits, view.labels(batch.outputs))
 
     return steps
@@ -93,7 +99,7 @@ def floor(config: Config, graph: Graph) -> Steps:
     def steps(count: int) -> None:
         for _ in range(count):
             batch = draw()
-            view.features(batch.inputs)
+            gathered(view.features(batch.inputs))
             for layer, (block, width_in, width_out) in enumerate(zip(batch.blocks, widths, widths[1:], strict=False)):
                 state, gradient = _filled(block.num_dst, width_in), _filled(block.num_dst, width_out)
                 weight = _filled(width_out, width_in)

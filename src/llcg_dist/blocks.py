@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from llcg_dist.data.graph import Graph, Topology
+from llcg_dist.data.stored_rows import Rows
 
 warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta state")
 # Store arrays are mapped read-only on purpose: nothing here writes to them.
@@ -49,7 +50,7 @@ class Block:
     dst: Tensor | None = None
     """[num_dst] where the computed nodes are among the read ones; None: they are the first."""
 
-    def own(self, x: Tensor) -> Tensor:
+    def own(self, x: Rows) -> Tensor:
         """Of a value for every node that is read, those of the computed ones."""
         return x[: self.num_dst] if self.dst is None else x[self.dst]
 

@@ -158,7 +158,7 @@ def _rendezvous(parameters: RendezvousParameters) -> RendezvousHandler:
 def _silence_torchrun() -> None:
     """We report failures ourselves, in one line. Its loggers carry levels of their own, so each is told."""
     for name in list(logging.root.manager.loggerDict):
-        if name.startswith("torch.distributed"):
+        if name.startswith(("torch.distributed", "torch.multiprocessing")):
             logging.getLogger(name).setLevel(logging.CRITICAL)
 
 

@@ -20,6 +20,7 @@ from llcg_dist.core.batches import Sampler
 from llcg_dist.core.objective import loss
 from llcg_dist.core.parameters import gradient_of
 from llcg_dist.data.rows import Array
+from llcg_dist.data.stored_rows import Rows
 from llcg_dist.data.views import View
 
 WORTH = 0.02
@@ -133,10 +134,10 @@ class CutGradients:
         inputs, labels, whole, inside = self._sampled(nodes, seed)
         return self._gradient(inputs, labels, whole), self._gradient(inputs, labels, inside)
 
-    def _gradient(self, inputs: Tensor, labels: Tensor, blocks: list[Any]) -> Tensor:
+    def _gradient(self, inputs: Rows, labels: Tensor, blocks: list[Any]) -> Tensor:
         return gradient_of(loss(self._model(inputs, blocks), labels, self._view.task), self._model)
 
-    def _sampled(self, nodes: Array, seed: int) -> tuple[Tensor, Tensor, list[Any], list[Any]]:
+    def _sampled(self, nodes: Array, seed: int) -> tuple[Rows, Tensor, list[Any], list[Any]]:
         batch = self._sampler.sample(nodes, seed=seed)
         inputs = self._view.features(batch.inputs).to(self._device).float()
         labels = self._view.labels(batch.outputs).to(self._device)

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from llcg_dist import seeding
 from llcg_dist.data.rows import Array
+from llcg_dist.data.stored_rows import Rows
 from llcg_dist.data.views import View
 
 AHEAD_BYTES = 128 << 20
@@ -25,7 +26,7 @@ class Sampler(Protocol):
 class MiniBatch:
     """What one step computes on, as the store holds it."""
 
-    inputs: Tensor
+    inputs: Rows
     labels: Tensor
     blocks: Sequence[Any]
 

@@ -6,6 +6,7 @@ from torch_geometric.nn import GATConv, GCNConv, SAGEConv
 from torch_geometric.nn.dense.linear import Linear
 
 from llcg_dist.blocks import Block
+from llcg_dist.data.stored_rows import Rows
 from llcg_dist.models.products import add_products
 from llcg_dist.models.stages import BlockLayer
 
@@ -17,13 +18,14 @@ class Sage(BlockLayer):
     """
 
     reads_in_place = True
+    takes_stored_rows = True
 
     def __init__(self, width_in: int, width_out: int) -> None:
         super().__init__()
         self.conv = SAGEConv(width_in, width_out, aggr="mean")
         self.conv.lin_r = Linear(width_in, width_out, bias=True)
 
-    def forward(self, x: Tensor, block: Block) -> Tensor:
+    def forward(self, x: Rows, block: Block) -> Tensor:
         own, neighbour = self.conv.lin_r, self.conv.lin_l
         itself = functional.linear(block.own(x), own.weight, own.bias + neighbour.bias)
         return add_products(itself, block.mean_adjacency, x, neighbour.weight)

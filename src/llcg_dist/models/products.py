@@ -10,6 +10,8 @@ from scipy.sparse import csr_array
 from torch import Tensor
 from torch.nn import functional
 
+from llcg_dist.data.stored_rows import Rows, StoredRows, gathered
+
 EDGE = 30
 """Multiply-adds of a dense product that take as long as carrying one number along one edge, roughly."""
 
@@ -29,19 +31,24 @@ class _SparseProduct(torch.autograd.Function):
         return _SparseProduct.apply(gradients[0], _transposed(ctx.matrix)), None
 
 
-def sparse_product(matrix: Tensor, x: Tensor) -> Tensor:
+def sparse_product(matrix: Tensor, x: Rows) -> Tensor:
     """[rows, width]: a CSR matrix [rows, columns] of constants times x [columns, width]."""
-    return _SparseProduct.apply(x, matrix)
+    if not isinstance(x, StoredRows):
+        return _SparseProduct.apply(x, matrix)
+    indptr, columns = matrix.crow_indices(), x.nodes.index_select(0, matrix.col_indices())
+    parts = (indptr, columns.to(indptr.dtype), matrix.values())
+    widened = torch.sparse_csr_tensor(*parts, size=(len(matrix), len(x.table)), check_invariants=False)
+    return _SparseProduct.apply(x.table, widened)
 
 
-def add_products(onto: Tensor, matrix: Tensor, x: Tensor, weight: Tensor) -> Tensor:
+def add_products(onto: Tensor, matrix: Tensor, x: Rows, weight: Tensor) -> Tensor:
     """onto [rows, out] += matrix [rows, columns] times x [columns, in] times weight [out, in] transposed."""
     if _narrow_first(matrix, x, weight):
-        return onto.add_(sparse_product(matrix, functional.linear(x, weight)))
+        return onto.add_(sparse_product(matrix, functional.linear(gathered(x), weight)))
     return onto.addmm_(sparse_product(matrix, x), weight.T)
 
 
-def _narrow_first(matrix: Tensor, x: Tensor, weight: Tensor) -> bool:
+def _narrow_first(matrix: Tensor, x: Rows, weight: Tensor) -> bool:
     """Whether X·W comes first: it makes the rows that go along the edges narrower, but there are more rows to multiply.
 
     Features need no gradient, so A·X in front costs nothing on the way back.

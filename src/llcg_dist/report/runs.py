@@ -54,7 +54,7 @@ _ROW: dict[str, Check] = (
     | dict.fromkeys(("seconds_evaluate", "seconds_round"), is_number)
 )
 _USUAL = {*_ROW, "exchanges", "feature_id_bytes", "feature_row_bytes"}
-_USUAL |= {"checkpoint_round", "checkpoint_bytes", "seconds_checkpoint"}
+_USUAL |= {"checkpoint_round", "checkpoint_bytes", "seconds_checkpoint", "seconds_prepare"}
 _PARTITION: dict[str, Check] = {
     "partitioner": _is_text, "seed": _is_count, "num_parts": _is_count, "num_edges": _is_count, "cut_edges": _is_count,
     "label_counts": _is_counts, "parts": lambda value: isinstance(value, list),

@@ -88,7 +88,7 @@ def main() -> None:
 
 def _graphs(graphs: list[Size], whole: dict[str, Any], quarter: dict[str, Any], bare: dict[str, Any]) -> str:
     here, trained, rank = graphs[0], whole["train"], bare["machine"]["anonymous"]
-    earlier, now = (found["stages"]["cut (METIS)"] for found in (quarter, whole))
+    earlier, now = (found["partition"]["cut (METIS)"] for found in (quarter, whole))
     entries = 2 * quarter["train"]["num_edges"]
     per_entry = (now["peak"]["total"] - earlier["peak"]["total"]) / (here.entries - entries)
     fixed = now["peak"]["total"] - per_entry * here.entries

@@ -25,13 +25,13 @@ class StoredRows:
 
     @property
     def nbytes(self) -> int:
-        """What it holds by itself."""
+        """What is held besides the table."""
         return self.nodes.nbytes
 
     def __len__(self) -> int:
         return len(self.nodes)
 
-    def __getitem__(self, rows: slice) -> Tensor:
+    def __getitem__(self, rows: slice | Tensor) -> Tensor:
         return self.table.index_select(0, self.nodes[rows])  # half the time of table[nodes[rows]]
 
     def gathered(self) -> Tensor:

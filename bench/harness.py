@@ -106,11 +106,16 @@ def publish(part: str, text: str, claims: Sequence[Claim], figures: Mapping[str,
     found = [asdict(claim) | {"holds": claim.holds} for claim in claims]
     results[part] = {"machine": _machine(), "claims": found, "figures": dict(figures or {})}
     write_json(RESULTS, dict(sorted(results.items())))
+    put_section(PAGE, part, text)
+
+
+def put_section(page: Path, part: str, text: str) -> None:
+    """Writes `text` between the markers of `part` in a page of the docs."""
     section = re.compile(rf"(<!-- bench:{re.escape(part)} -->\n).*?(<!-- /bench:{re.escape(part)} -->)", re.DOTALL)
-    page = PAGE.read_text()
-    if not section.search(page):
-        raise SystemExit(f"{PAGE.name} has no section <!-- bench:{part} -->")
-    write_bytes(PAGE, section.sub(lambda found: f"{found[1]}{text}\n{found[2]}", page).encode())
+    before = page.read_text()
+    if not section.search(before):
+        raise SystemExit(f"{page.name} has no section <!-- bench:{part} -->")
+    write_bytes(page, section.sub(lambda found: f"{found[1]}{text}\n{found[2]}", before).encode())
 
 
 def _machine() -> dict[str, Any]:

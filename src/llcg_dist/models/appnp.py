@@ -22,7 +22,7 @@ class Propagate(BlockLayer):
 
     def forward(self, x: Tensor, block: Block) -> Tensor:
         h, h0 = (x, x) if self.first else x.chunk(2, dim=1)
-        h0 = h0[: block.num_dst]
+        h0 = block.own(h0)
         h = self.teleport * h0 + (1 - self.teleport) * sparse_product(block.gcn_adjacency(self.gcn_norm), h)
         return h if self.last else torch.cat([h, h0], dim=1)
 

@@ -16,6 +16,7 @@ class Sage(BlockLayer):
     x [num_src, in] -> [num_dst, out]. As in the paper's models both linear maps have a bias; PyG's layer has one.
     """
 
+    reads_in_place = True
     takes_stored_rows = True
 
     def __init__(self, width_in: int, width_out: int) -> None:
@@ -25,7 +26,8 @@ class Sage(BlockLayer):
 
     def forward(self, x: Rows, block: Block) -> Tensor:
         own, neighbour = self.conv.lin_r, self.conv.lin_l
-        return layer_products(block.mean_adjacency, x, neighbour.weight, own.bias + neighbour.bias, own.weight)
+        bias = own.bias + neighbour.bias
+        return layer_products(block.mean_adjacency, x, neighbour.weight, bias, own.weight, block.dst)
 
 
 class Gcn(BlockLayer):
@@ -33,6 +35,8 @@ class Gcn(BlockLayer):
 
     x [num_src, in] -> [num_dst, out].
     """
+
+    reads_in_place = True
 
     def __init__(self, width_in: int, width_out: int, norm: str) -> None:
         super().__init__()
@@ -59,4 +63,4 @@ class Gat(BlockLayer):
         self.conv = GATConv(width_in, width_head, heads, concat=not average_heads, add_self_loops=False)
 
     def forward(self, x: Tensor, block: Block) -> Tensor:
-        return self.conv((x, x[: block.num_dst]), block.attention_adjacency)
+        return self.conv((x, block.own(x)), block.attention_adjacency)

@@ -65,14 +65,19 @@ def _own_and_product(matrix: Tensor, x: Rows) -> tuple[Tensor, Tensor]:
     return x[: len(matrix)], sparse_product(widened, x.table)
 
 
-def layer_products(matrix: Tensor, x: Rows, weight: Tensor, bias: Tensor, own_weight: Tensor | None = None) -> Tensor:
+def layer_products(
+    matrix: Tensor, x: Rows, weight: Tensor, bias: Tensor, own_weight: Tensor | None = None, dst: Tensor | None = None
+) -> Tensor:
     """[rows, out]: matrix [rows, columns] times x [columns, in] times weight [out, in] transposed, plus bias [out] and,
-    where the node itself has a weight of its own, its row times that."""
+    where the node itself has a weight of its own, its row times that. `dst`: see Block."""
     narrow_first = _narrow_first(matrix, x, weight)
     if narrow_first:
-        own, product = x[: len(matrix)], sparse_product(matrix, functional.linear(gathered(x), weight))
-    else:
+        product = sparse_product(matrix, functional.linear(gathered(x), weight))
+        own = x[: len(matrix)] if dst is None else x[dst]
+    elif dst is None:
         own, product = _own_and_product(matrix, x)
+    else:
+        own, product = x[dst], sparse_product(matrix, gathered(x))
     found = bias.repeat(len(matrix), 1) if own_weight is None else functional.linear(own, own_weight, bias)
     return found.add_(product) if narrow_first else found.addmm_(product, weight.T)
 

@@ -18,6 +18,8 @@ from llcg_dist.models.dropout import relu_dropout
 class BlockLayer(nn.Module):
     """A layer that reads neighbours: called with x [num_src, in] and a block, it returns [num_dst, out]."""
 
+    reads_in_place = False
+    """Whether its work grows with the rows that it computes and not with those that x holds."""
     takes_stored_rows = False
     """Whether x may be features that are still in their table."""
 
@@ -54,6 +56,13 @@ class Stage(nn.Module):
         return alone and isinstance(self.layer, BlockLayer) and self.layer.takes_stored_rows
 
     def forward(self, x: Tensor, block: Block | None = None) -> Tensor:
+        h = self.prepared(x)
+        if self.layer is not None:
+            h = self.layer(h) if block is None else self.layer(h, block)
+        return h + (x if block is None else block.own(x)) if self.residual else h
+
+    def prepared(self, x: Tensor) -> Tensor:
+        """What the layer gets of x: each row by itself."""
         h = x if self.norm is None else self.norm(x)
         if self.relu and self.dropout and self.training:
             h = relu_dropout(h, self.dropout)
@@ -61,9 +70,7 @@ class Stage(nn.Module):
             h = h.relu()
         elif self.dropout:
             h = functional.dropout(h, self.dropout, self.training)
-        if self.layer is not None:
-            h = self.layer(h) if block is None else self.layer(h, block)
-        return h + x[: len(h)] if self.residual else h
+        return h
 
 
 class GraphModel(nn.Module):

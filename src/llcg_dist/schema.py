@@ -70,6 +70,9 @@ class AlgorithmConfig:
     """Length of that step; default 1 (momentum, nesterov) or 0.01 (adam)."""
     server_momentum: float = 0.9
     """What momentum and nesterov keep of their last step; adam's first beta."""
+    exchange_dtype: str = "float32"
+    """How models cross between server and machines: float32 (as they are), or rounded to bfloat16 or int8, where what
+    one message leaves out goes with the next."""
     feature_cache: int = 0
     """ggs, full_sync: bytes of remote features that a machine may keep, the most requested first; 0 keeps none."""
     storage_overhead: float = 0.1
@@ -120,6 +123,8 @@ class EvaluateConfig:
     """Nodes that evaluation computes at a time (fewer where they have more than 8 neighbours on average)."""
     scratch: str | None = None
     """Folder for the hidden states of a graph whose states exceed memory; by default they stay in memory."""
+    both_statistics: bool = False
+    """Also score with the other kind of BatchNorm statistics than algorithm.batchnorm_stats, in columns of its own."""
 
 
 @dataclass

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from llcg_dist import seeding
 from llcg_dist.data.rows import Array
+from llcg_dist.data.stored_rows import Rows
 from llcg_dist.data.views import View
 
 AHEAD_BYTES = 128 << 20
@@ -25,14 +26,14 @@ class Sampler(Protocol):
 class MiniBatch:
     """What one step computes on, as the store holds it."""
 
-    inputs: Tensor
+    inputs: Rows
     labels: Tensor
     blocks: Sequence[Any]
 
     @property
     def nbytes(self) -> int:
         tensors = [tensor for block in self.blocks for tensor in (block.indptr, block.indices, block.degree)]
-        return sum(tensor.nbytes for tensor in (self.inputs, self.labels, *tensors))
+        return self.inputs.nbytes + sum(tensor.nbytes for tensor in (self.labels, *tensors))
 
 
 class Batches:

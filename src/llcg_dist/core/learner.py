@@ -131,4 +131,4 @@ class Learner:
     def _new_optimizer(self) -> torch.optim.Optimizer:
         kind = {"adam": torch.optim.Adam, "sgd": torch.optim.SGD}[self._train.optimizer]
         parameters = self._model.parameters()
-        return kind(parameters, lr=self._walker.lr, weight_decay=self._train.weight_decay)
+        return kind(parameters, lr=self._walker.lr, weight_decay=self._train.weight_decay, fused=True)

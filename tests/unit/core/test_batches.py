@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from llcg_dist.core.batches import AHEAD_BYTES, Batches, MiniBatch
+from llcg_dist.data.stored_rows import StoredRows
 from llcg_dist.data.views import GraphView
 from llcg_dist.sampling import NeighborSampler
 from tests.unit.graphs import community_graph
@@ -16,7 +17,9 @@ def batches(round_: int = 1, method: str = "neighbor") -> Batches:
 
 
 def tensors(batch: MiniBatch) -> list[torch.Tensor]:
-    return [batch.inputs, batch.labels, *(t for b in batch.blocks for t in (b.indptr, b.indices, b.degree))]
+    """All that is held; of the features that is which rows to read."""
+    assert isinstance(batch.inputs, StoredRows)
+    return [batch.inputs.nodes, batch.labels, *(t for b in batch.blocks for t in (b.indptr, b.indices, b.degree))]
 
 
 def same(one: MiniBatch, other: MiniBatch) -> bool:

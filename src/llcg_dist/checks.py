@@ -35,6 +35,7 @@ _CHOICES = {
     "resume": ("auto", "must", "never"),
     "cluster.backend": ("auto", "gloo", "nccl", "loopback"),
     "cluster.device": ("auto", "cpu", "cuda"),
+    "cluster.start": ("auto", "fork", "spawn"),
 }
 
 # Beyond these a job would run out of memory or crash in a library before it could say why.
@@ -96,6 +97,11 @@ def validate(config: Config) -> None:
         )
     _check_audit(config)
     _check_model(config)
+    if config.evaluate.both_statistics:
+        rule = "the model has no BatchNorm, so there is one score only; leave it off"
+        _require(normalizes(config.model), config, "evaluate.both_statistics", rule)
+        rule = "nothing is scored with evaluate.every=0; leave it off"
+        _require(config.evaluate.every > 0, config, "evaluate.both_statistics", rule)
 
 
 def _check_audit(config: Config) -> None:

@@ -45,6 +45,9 @@ class Steward(Protocol):
     def message(self, theta: Tensor) -> Tensor:
         """What is sent to the machines for this model."""
 
+    def prepare(self, round_: int) -> None:
+        """Gets ready what the round's correction reads, while the machines train."""
+
     def share_steps(self, theta: Tensor, round_: int, channel: ServerChannel) -> Tensor:
         """Takes the round's steps together with the machines, along the mean of their gradients."""
 
@@ -87,7 +90,8 @@ def run_server(
             steward.judge(unjudged)  # round r-1, while the machines train round r
         if measured is not None:
             steward.measure(theta, measured, r)
-        judged = time.perf_counter()
+        steward.prepare(r)
+        free = time.perf_counter()
         if algorithm.shares_gradients:
             theta = steward.share_steps(theta, r, channel)
         updates = channel.gather(r)  # lines 4-10: machines take steps(r) steps and send
@@ -96,8 +100,8 @@ def run_server(
         theta = steward.outer_step(theta, algorithm.average(theta, thetas, weights))  # line 11
         theta = algorithm.correct(theta, r, walk)  # lines 12-17: S steps on the whole graph
         ended = time.perf_counter()
-        judging, local = judged - started, [update.report.seconds_local for update in updates]
-        busy = max([judging, *local]) if channel.parallel else judging + sum(local)
+        own, local = free - started, [update.report.seconds_local for update in updates]
+        busy = max([own, *local]) if channel.parallel else own + sum(local)
         unjudged = RoundResult(
             round=r,
             theta=theta,

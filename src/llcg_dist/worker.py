@@ -95,6 +95,7 @@ class Machine:
     def learn(self, order: Order, round_: int) -> MachineRound:
         """Lines 4-9 of Algorithm 2: steps(r) local steps from the model that the server sent."""
         started, waited = time.perf_counter(), 0.0
+        log.info("round %d: %d local steps begin", round_, self._steps[round_ - 1])
         self.saver.prune(order.whole_round)
         self._learner.begin(order.theta, round_)
         for _ in range(self._steps[round_ - 1]):

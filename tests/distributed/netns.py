@@ -10,6 +10,10 @@ from dataclasses import dataclass
 
 import pytest
 
+from tests.distributed.jobs import REPOSITORY, start
+
+PORT = 29500
+
 
 def ip(*arguments: str) -> None:
     subprocess.run(["ip", *arguments], check=True, capture_output=True)
@@ -31,6 +35,13 @@ class Host:
         command = ["ip", "-n", self.name, "-s", "-j", "link", "show", "dev", self.interface]
         shown = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
         return int(shown[0]["stats64"]["tx"]["bytes"])
+
+    def limit(self, megabits: int) -> None:
+        """The rate of its cable in Mbit/s, each way: what it sends waits here, what it receives at the bridge."""
+        burst = max(64_000, megabits * 1_000_000 // 8 // 200)  # bytes: 5 ms of the rate, or one large packet
+        shape = ["root", "tbf", "rate", f"{megabits}mbit", "burst", str(burst), "latency", "50ms"]
+        subprocess.run(["tc", "-n", self.name, "qdisc", "replace", "dev", self.interface, *shape], check=True)
+        subprocess.run(["tc", "qdisc", "replace", "dev", self.outside, *shape], check=True)
 
     def unplug(self) -> None:
         ip("link", "set", self.outside, "down")
@@ -66,3 +77,9 @@ def hosts(count: int) -> Iterator[list[Host]]:
         for host in made:
             subprocess.run(["ip", "netns", "del", host.name], capture_output=True)
         subprocess.run(["ip", "link", "del", bridge], capture_output=True)
+
+
+def multinode(host: Host, head: Host, count: int, here: int, *settings: str) -> subprocess.Popen[str]:
+    """This host's share of a job of `count` hosts: `here` of its processes."""
+    where = ["--head", f"{head.address}:{PORT}", "--hosts", str(count), "--here", str(here)]
+    return start(host.command("bash", str(REPOSITORY / "launch" / "multinode.sh"), *where, *settings))

@@ -12,22 +12,15 @@ import torch
 from llcg_dist import train
 from llcg_dist.config import load_config
 from llcg_dist.data.partition import ensure_store
-from tests.distributed.jobs import REPOSITORY, Outcome, finish, members, start
-from tests.distributed.netns import Host, hosts
+from tests.distributed.jobs import Outcome, finish, members
+from tests.distributed.netns import PORT, Host, hosts, multinode
 from tests.distributed.sockets import listening
-
-PORT = 29500
 
 
 @pytest.fixture(scope="module")
 def three() -> Iterator[list[Host]]:
     with hosts(3) as made:
         yield made
-
-
-def multinode(host: Host, head: Host, count: int, here: int, *settings: str) -> subprocess.Popen[str]:
-    where = ["--head", f"{head.address}:{PORT}", "--hosts", str(count), "--here", str(here)]
-    return start(host.command("bash", str(REPOSITORY / "launch" / "multinode.sh"), *where, *settings))
 
 
 def store_of(root: Path, *settings: str) -> Path:

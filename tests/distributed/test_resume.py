@@ -21,7 +21,7 @@ from llcg_dist.data.partition import ensure_store
 from llcg_dist.errors import TrainingError, UserError
 from tests.distributed.jobs import BIN, finish, is_alive, llcg, members, rank_of, rows, start, start_llcg, summary
 
-ROUNDS = 120
+ROUNDS = 80
 JOB = ["experiment=tiny", f"num_rounds={ROUNDS}", "algorithm.K=2", "cluster.max_restarts=3"]
 TIMING = re.compile("seconds_|checkpoint_|warnings")
 
@@ -79,7 +79,7 @@ def test_a_rank_killed_at_any_moment_changes_nothing(undisturbed: Path, tmp_path
     rank = 0 if seed == 0 else chance.randrange(3)
     run_dir = tmp_path / "run"
     process = start_llcg("train", *JOB, f"partition.root={undisturbed}/parts", f"run_dir={run_dir}")
-    wait_for_rows(process, run_dir, chance.randrange(2, 60))
+    wait_for_rows(process, run_dir, chance.randrange(2, ROUNDS // 2))
     victim = next(pid for pid in members(process) if rank_of(pid) == rank)
     if seed % 2:
         owner = "server" if rank == 0 else f"part{rank - 1}"

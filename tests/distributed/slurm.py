@@ -6,7 +6,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -85,13 +85,14 @@ class Slurm:
             time.sleep(0.2)
         self.run("scontrol", "update", f"JobId={job}", "StartTime=now")
 
-    def wait(self, job: int, limit: float = 180) -> dict[str, str]:
+    def wait(self, job: int, limit: float = 180, meanwhile: Callable[[], None] = lambda: None) -> dict[str, str]:
         """The job as SLURM remembers it, once it has ended."""
         end = time.monotonic() + limit
         while (found := self.job(job))["JobState"] not in ENDED:
             if time.monotonic() > end:
                 self.run("scancel", str(job))
                 raise AssertionError(f"job {job} is {found['JobState']} ({found['Reason']}) after {limit} s")
+            meanwhile()
             time.sleep(0.2)
         return found
 

@@ -14,7 +14,8 @@ def listening(pids: Iterable[int]) -> dict[int, set[str]]:
     found = {}
     for pid in pids:
         with contextlib.suppress(OSError):  # it may end meanwhile
-            found[pid] = {_addresses(pid)[inode] for inode in _sockets(pid) & _addresses(pid).keys()}
+            own, addresses = _sockets(pid), _addresses(pid)
+            found[pid] = {addresses[inode] for inode in own & addresses.keys()}
     return found
 
 

@@ -1,5 +1,6 @@
 """launch/slurm.sbatch on a real SLURM of two nodes: the same bits as `llcg train`, failures said, requeues survived."""
 
+import contextlib
 import json
 import time
 from pathlib import Path
@@ -11,6 +12,7 @@ from llcg_dist import train
 from llcg_dist.config import load_config
 from tests.distributed.jobs import BIN, REPOSITORY, finish, llcg, rows, start
 from tests.distributed.slurm import Slurm, processes_of
+from tests.distributed.sockets import listening
 
 SCRIPT = str(REPOSITORY / "launch" / "slurm.sbatch")
 
@@ -18,15 +20,26 @@ SCRIPT = str(REPOSITORY / "launch" / "slurm.sbatch")
 def test_slurm_trains_over_both_nodes_to_the_bits_of_llcg_train(slurm: Slurm, tmp_path: Path) -> None:
     job = ["experiment=tiny", "cluster.num_machines=3"]
     number = slurm.sbatch(SCRIPT, *job, cwd=tmp_path)
-    ended = slurm.wait(number)
+    seen: dict[str, set[str]] = {"llcg_dist.cli.slurm": set(), "llcg_dist.train": set()}
+
+    def look_at_ports() -> None:
+        for pid in processes_of(slurm):
+            with contextlib.suppress(OSError):  # it may end meanwhile
+                command = Path(f"/proc/{pid}/cmdline").read_bytes().decode().split("\0")
+                ours = seen.keys() & set(command) if "python" in command[0] else set()  # srun's words have them, too
+                for module in ours:
+                    seen[module] |= listening([pid]).get(pid, set())
+
+    ended = slurm.wait(number, meanwhile=look_at_ports)
     log = (tmp_path / f"slurm-{number}.out").read_text()
     assert ended["JobState"] == "COMPLETED", log
     run_dir = tmp_path / "runs" / f"slurm-{number}"
     for node in ("n1", "n2"):  # two of the four ranks each, every one with its own log
-        assert len(list((run_dir / "logs" / "torchrun" / node).glob("*/attempt_0/*/stdout.log"))) == 2
+        assert len(list((run_dir / "logs" / "torchrun" / node).glob("*/attempt_0/*/stderr.log"))) == 2
     ranks = json.loads((run_dir / "logs" / "ranks.json").read_text())["rank_of_part"]
     assert sorted(ranks) == [1, 2, 3]
     assert "round 3/3" in log
+    assert seen == {"llcg_dist.cli.slurm": {"127.0.0.1"}, "llcg_dist.train": {"127.0.0.1"}}  # the nodes' NodeAddr
 
     by_hand = llcg("train", *job, "run_dir=by-hand", cwd=tmp_path)
     assert by_hand.code == 0, by_hand
@@ -80,7 +93,7 @@ def test_a_sweep_through_submitit_runs_on_slurm(slurm: Slurm, tmp_path: Path) ->
     for K in (1, 2):
         run_dir = folder / f"algorithm.K={K}"
         logs = run_dir / "logs" / "torchrun"
-        assert sum(len(list((logs / node).glob("*/attempt_0/*/stdout.log"))) for node in ("n1", "n2")) == 3
+        assert sum(len(list((logs / node).glob("*/attempt_0/*/stderr.log"))) for node in ("n1", "n2")) == 3
         assert all((logs / node).is_dir() for node in ("n1", "n2"))
     alone = load_config(["experiment=tiny", "algorithm.K=2", "cluster.backend=loopback", f"run_dir={tmp_path}/alone"])
     alone.partition.root = str(tmp_path / "partitions")

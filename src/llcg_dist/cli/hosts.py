@@ -26,13 +26,17 @@ class Hosts:
 
     count: int
     head: str
-    """Address (or name) of the host that keeps the store; that host knows by it that it is the one."""
+    """Address (or name) of the host that keeps the store."""
     port: int
     job: str
     join_timeout: float
     """Seconds to wait for the head."""
     attempts: int
     """How often this host joins, should it lose the head for so long that torchrun's agent gives up."""
+    is_head: bool | None = None
+    """Whether this host is that one; None: it is if the address is its own."""
+    name: str = ""
+    """Of this host's folder among the logs, where hosts share a run_dir."""
 
 
 class Meeting:
@@ -66,17 +70,19 @@ class Meeting:
 
 
 def _listener(hosts: Hosts) -> socket.socket | None:
-    """Where this host has the head's address; None on all others."""
+    """At the head; None on all other hosts."""
+    if hosts.is_head is False:
+        return None
     try:
         address = socket.getaddrinfo(hosts.head, hosts.port, type=socket.SOCK_STREAM)[0][4][0]
     except OSError as error:
         raise UserError(f"the head {hosts.head}: this host finds no such name ({error.strerror})") from None
-    if ipaddress.ip_address(address).is_loopback:
+    if ipaddress.ip_address(address).is_loopback and hosts.is_head is None:
         raise UserError(f"the head {hosts.head}: is {address} on this host, where no other reaches it; give an address")
     try:
         return listen_on(hosts.head, hosts.port)
     except OSError as error:
-        if error.errno == errno.EADDRNOTAVAIL:
+        if error.errno == errno.EADDRNOTAVAIL and hosts.is_head is None:
             return None
         reason = f"port {hosts.port} cannot be used ({error.strerror}); choose another, the same on all hosts"
         raise UserError(f"the head {hosts.head}: {reason}") from None

@@ -60,7 +60,7 @@ def launch(
     _silence_torchrun()
     registry.register(_Backend.name, _rendezvous)
     os.environ["OMP_NUM_THREADS"] = str(threads_per_rank(cluster.threads, num_processes))
-    log_dir = run_dir / "logs" / "torchrun"
+    log_dir = run_dir / "logs" / "torchrun" / (hosts.name if hosts else "")
     make_folder(run_dir, "run_dir")
     log_dir.mkdir(parents=True, exist_ok=True)
     redirects = {rank: Std.ERR if hosts else Std.ALL if rank else Std.NONE for rank in range(num_processes)}

@@ -1,4 +1,4 @@
-"""A job's place in a SLURM allocation: how many ranks each node starts, where they meet, and the torchrun of a node.
+"""A job's place in a SLURM allocation: how many ranks each node starts, where they meet, and the agent of a node.
 
 `launch/slurm.sbatch` calls it twice: `check` once, on the first node, before anything starts; `agent` on every node.
 A sweep's jobs on SLURM (`cli/sweep.py`) start their agents with the same command.
@@ -14,12 +14,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from llcg_dist.cli.console import print_error
-from llcg_dist.config import load_config, quoted_override
+from llcg_dist.comm.network import route_to
+from llcg_dist.config import load_config
 from llcg_dist.errors import UserError
 from llcg_dist.schema import Config
-
-_GRACE = 10
-"""Seconds that ranks get to end by themselves before they are killed; SLURM's own KillWait is 30 by default."""
 
 
 def spread(ranks: int, nodes: int) -> list[int]:
@@ -28,25 +26,24 @@ def spread(ranks: int, nodes: int) -> list[int]:
     return [ranks // used + (node < ranks % used) for node in range(used)]
 
 
-def agent_command(config: Config, run_dir: Path, ranks: int, overrides: Sequence[str]) -> list[str] | None:
-    """This node's torchrun, from what SLURM says of the job; None where no rank of it runs here."""
+def run_agent(config: Config, run_dir: Path, ranks: int, overrides: Sequence[str]) -> int:
+    """This node's share of the job, from what SLURM says of it; its exit code, 0 where no rank of it runs here."""
+    from llcg_dist.cli.hosts import Hosts
+    from llcg_dist.cli.launch import launch
+
     environ = os.environ
     nodes = _scontrol("hostnames", environ.get("SLURM_STEP_NODELIST") or environ["SLURM_JOB_NODELIST"]).split()
     layout, me = spread(ranks, len(nodes)), int(environ["SLURM_NODEID"])
     if me >= len(layout):
-        return None
+        return 0
     _warn_of_shared_cores(layout[me] * config.cluster.threads, environ)
-    job, port = environ["SLURM_JOB_ID"], environ.get("LLCG_RENDEZVOUS_PORT") or _port_of_job(environ["SLURM_JOB_ID"])
-    rendezvous = {"is_host": int(me == 0), "join_timeout": int(config.cluster.join_timeout)}
-    return [
-        *(sys.executable, "-m", "torch.distributed.run"),
-        *(f"--nnodes={len(layout)}", f"--nproc-per-node={layout[me]}", f"--max-restarts={config.cluster.max_restarts}"),
-        *("--rdzv-backend=c10d", f"--rdzv-endpoint={_address(nodes[0])}:{port}", f"--rdzv-id={job}"),
-        f"--rdzv-conf={','.join(f'{key}={value}' for key, value in rendezvous.items())}",
-        *(f"--local-addr={_address(nodes[me])}", f"--shutdown-timeout={_GRACE}"),
-        *(f"--log-dir={run_dir / 'logs' / 'torchrun' / nodes[me]}", "--tee=3"),
-        *("-m", "llcg_dist.train", *overrides, quoted_override("run_dir", str(run_dir))),
-    ]
+    hosts = None
+    if len(layout) > 1:
+        job = environ["SLURM_JOB_ID"]
+        port = int(environ.get("LLCG_RENDEZVOUS_PORT") or _port_of_job(job))
+        head = _own_address(_address(nodes[1])) if me == 0 else _address(nodes[0])
+        hosts = Hosts(len(layout), head, port, job, config.cluster.join_timeout, 1, is_head=me == 0, name=nodes[me])
+    return launch(layout[me], config.cluster, run_dir, overrides, hosts)
 
 
 def _scontrol(what: str, name: str) -> str:
@@ -60,6 +57,14 @@ def _address(node: str) -> str:
     """Where SLURM itself reaches the node; its name, unless the administrator says otherwise."""
     entries = (entry.partition("=") for entry in _scontrol("node", node).split())
     return next((value for key, _, value in entries if key == "NodeAddr"), node)
+
+
+def _own_address(of_another: str) -> str:
+    """Where another node finds this one. Not this node's name: to itself that may mean a loopback address."""
+    address = route_to(of_another)
+    if address is None:
+        raise UserError(f"this node has no way to {of_another}, another node of the job")
+    return address
 
 
 def _port_of_job(job: str) -> int:
@@ -89,7 +94,7 @@ def _settings(overrides: Sequence[str]) -> tuple[Config, list[str]]:
     return config, all_overrides
 
 
-def _check(overrides: Sequence[str]) -> None:
+def _check(overrides: Sequence[str]) -> int:
     """Everything that can be found wrong before processes start; prints what the batch script needs to know."""
     from llcg_dist.cli.main import check_job
 
@@ -99,25 +104,27 @@ def _check(overrides: Sequence[str]) -> None:
     used = len(spread(ranks, nodes)) if ranks else 0
     values = {"ranks": ranks, "nodes": used, "port": _free_port(), "run_dir": run_dir}
     print("\n".join(f"{name}={shlex.quote(str(value))}" for name, value in values.items()))
+    return 0
 
 
-def _agent(overrides: Sequence[str]) -> None:
-    """Becomes torchrun, so that SLURM's signals reach it without a process between."""
+def _agent(overrides: Sequence[str]) -> int:
+    """The elastic agent is this very process, so that SLURM's signals reach it without one between."""
+    os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")  # before torch is loaded, as in cli/multinode.py
     config, all_overrides = _settings(overrides)
-    command = agent_command(config, Path(str(config.run_dir)), int(os.environ["LLCG_RANKS"]), all_overrides)
-    if command:
-        os.environ["OMP_NUM_THREADS"] = str(config.cluster.threads)
-        os.execv(command[0], command)
+    others = [override for override in all_overrides if not override.startswith("run_dir=")]
+    return run_agent(config, Path(str(config.run_dir)), int(os.environ["LLCG_RANKS"]), others)
 
 
 def main(arguments: Sequence[str]) -> int:
     steps = {"check": _check, "agent": _agent}
     try:
-        steps[arguments[0]](arguments[1:])
+        return steps[arguments[0]](arguments[1:])
     except UserError as error:
         print_error(str(error))
         return 2
-    return 0
+    except KeyboardInterrupt:
+        print_error("stopped by SIGINT")
+        return 130
 
 
 if __name__ == "__main__":

@@ -120,20 +120,19 @@ def _be_the_job(overrides: list[str], console: str) -> None:
 
 
 def _run_on_slurm(name: str, run_dir: Path, overrides: list[str]) -> Outcome:
-    """One task a node: each is the elastic agent of its node, and the first one's outcome is the job's."""
+    """One task a node: each starts the elastic agent of its node, and the first one's outcome is the job's."""
     from llcg_dist.algorithms import build_algorithm
-    from llcg_dist.cli.slurm import agent_command
     from llcg_dist.doctor import num_processes
 
     config = load_config(overrides)
-    command = agent_command(config, run_dir, num_processes(config, build_algorithm(config)), overrides)
-    if command is None:
-        return Outcome(name, 0)
+    ranks = num_processes(config, build_algorithm(config))
     console, said_before = _console(run_dir, f"console-{os.environ['SLURM_NODEID']}.log")
-    environment = os.environ | {"OMP_NUM_THREADS": str(config.cluster.threads)}
+    command = [sys.executable, "-m", "llcg_dist.cli.slurm", "agent", *overrides]
     with console.open("a") as output:
-        code = subprocess.run(command, stdout=output, stderr=output, env=environment).returncode
-    return _outcome(name, run_dir, code, console, said_before)
+        agent = subprocess.run(command, stdout=output, stderr=output, env=os.environ | {"LLCG_RANKS": str(ranks)})
+    if agent.returncode == 0 and os.environ["SLURM_NODEID"] != "0":
+        return Outcome(name, 0)  # where none of its ranks run, before the job has ended
+    return _outcome(name, run_dir, agent.returncode, console, said_before)
 
 
 def _outcome(name: str, run_dir: Path, code: int, console: Path, said_before: int) -> Outcome:

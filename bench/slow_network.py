@@ -77,9 +77,8 @@ def main() -> int:
     parser.add_argument("--piece", type=float, default=float("inf"), help="seconds until this call stops")
     arguments = parser.parse_args()
     if not shutil.which("tc"):
-        print_error("bench.slow_network: needs root and iproute2 (ip and tc)")
+        print_error("bench.slow_network: network namespaces with limited links need root and iproute2 (ip, tc)")
         return 2
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that hosts and processes are cleared away then too
     try:
         bench = Bench(arguments.out.resolve(), arguments.limit, time.monotonic() + arguments.piece)
         for rate in arguments.rates:
@@ -192,4 +191,5 @@ def read_rows(folder: Path) -> Rows:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that hosts and processes are cleared away then too
     raise SystemExit(main())

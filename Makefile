@@ -39,8 +39,8 @@ lint: setup  ## ruff (rules and format) and mypy
 	$(BIN)/mypy
 
 # Tests whose outcome is a matter of bits share the two cores; those that stop, cut or time jobs have them to themselves.
-SIDE_BY_SIDE := $(addprefix tests/distributed/test_,$(addsuffix .py,baselines demo diagnostics docs_data doctor equivalence \
-  figures llcg_plus memory))
+SIDE_BY_SIDE := $(addprefix tests/distributed/test_,$(addsuffix .py,baselines both_statistics demo diagnostics docs_data \
+  doctor equivalence figures llcg_plus memory slurm sweep))
 ALONE := tests/distributed $(addprefix --ignore=,$(SIDE_BY_SIDE))
 
 test: lint  ## the gate: lint, types, unit tests and real multi-process tests
@@ -54,12 +54,12 @@ test-full: lint  ## everything in test, and the long trials
 fuzz: setup  ## 100,000 damaged inputs: every one loads or ends with our own error
 	LLCG_FUZZ_INPUTS=100000 $(BIN)/pytest -n 2 tests/fuzz --timeout 7200
 
-BENCHES := local_step exchange rounds startup scale slow_network
+BENCHES := local_step labor_curve exchange rounds startup scale slow_network
 bench: setup  ## every ratio of docs/performance.md, measured again (wants an idle machine and root for network namespaces)
 	set -e; for part in $(BENCHES); do $(BIN)/python -m bench.$$part; done
 
 DATA ?= data
-accuracy: setup  ## the tables of docs/accuracy.md, resumable (DATA=folder with Amazon/ Planetoid/ Hetero/; some hours)
+accuracy: setup  ## the tables of docs/accuracy.md, resumable (DATA=folder with Amazon/ Planetoid/ Hetero/; two hours)
 	$(BIN)/python -W ignore -m bench.accuracy --data "$(DATA)"
 
 clean:  ## remove the virtual environment and caches (runs and partitions stay)

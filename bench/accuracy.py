@@ -1,160 +1,98 @@
 """The evidence of docs/accuracy.md: every method and every ingredient of llcg_plus, on six graphs, over seeds.
 
-    python -m bench.accuracy --data FOLDER [--seeds 5] [--axis-seeds 3] [--workers 2] [--out runs/accuracy]
-                             [--graphs cora tolokers ...] [--part core|ablation|axes ...]
+    python -m bench.accuracy --data FOLDER [--seeds 5] [--fewer-seeds 3] [--workers 2] [--out runs/accuracy]
+                             [--graphs cora tolokers ...] [--part core|more|ablation|axes ...] [--spot | --publish]
 
 FOLDER holds Planetoid/, Hetero/ and Amazon/ as PyG's classes expect them; without it only synthetic graphs are run.
-Runs are on loopback, which has the bits of real processes. Finished runs are kept and not repeated, so an interrupted
-call can be continued; <out>/tables.md is written from those there are.
+Runs are on loopback, which has the bits of real processes: --spot runs a few of them over processes and compares.
+Finished runs are kept and not repeated, so an interrupted call can be continued; <out>/tables.md is written from those
+there are, and --publish puts them into docs/accuracy.md instead of training. The grid itself is bench/accuracy_grid.py.
 """
 
 import argparse
-import contextlib
-import logging
-import multiprocessing
-import os
-from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import dataclass
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 
-from bench.accuracy_tables import Runs, tables
+from bench.accuracy_grid import FOLDERS, GRAPHS, PARTS, SPOT, Job, all_jobs
+from bench.accuracy_runs import Runs
+from bench.accuracy_tables import tables
+from bench.harness import put_section
+from bench.pool import run_all
 from llcg_dist.cli.console import say
-from llcg_dist.config import load_config
-from llcg_dist.process import Rank
-from llcg_dist.run_dir import RunState, examine
-from llcg_dist.train import run
+from llcg_dist.config import quoted_override
 
-GRAPHS = {
-    "computers": ["dataset=amazon", "dataset.name=Computers"],
-    "cora": ["dataset=planetoid", "dataset.name=Cora"],
-    "tolokers": ["dataset=heterophilous", "dataset.name=Tolokers", "dataset.split=0"],
-    "homophily 0.3": ["dataset=synthetic", "dataset.homophily=0.3"],
-    "homophily 0.5": ["dataset=synthetic", "dataset.homophily=0.5"],
-    "homophily 0.7": ["dataset=synthetic", "dataset.homophily=0.7"],
-}
-FOLDERS = {"computers": "Amazon", "cora": "Planetoid", "tolokers": "Hetero"}
-
-COMMON = [
-    "cluster.backend=loopback", "cluster.num_machines=8", "checkpoint.every=0", "num_rounds=25", "algorithm.K=8",
-    "train.local_lr=3e-3", "train.server_lr=3e-3", "sampling.fanout=5",
-]  # fmt: skip
-"""The same on every graph: nothing is tuned for one of them."""
-
-METHODS: dict[str, list[str]] = {
-    "single": [],
-    "server_only": [],
-    "server_only S=4": ["algorithm.S=4"],
-    "psgd_pa": [],
-    "ggs": [],
-    "full_sync": [],
-    "llcg": [],
-    "llcg_plus": [],
-}
-"""With `average` statistics llcg is llcg_paper."""
-
-INGREDIENTS = {
-    "S=4": ["algorithm.S=4"],
-    "calibrated": ["train.local_loss=calibrated"],
-    "cosine": ["train.lr_schedule=cosine"],
-    "cosine in steps": ["train.lr_schedule=cosine", "train.lr_unit=steps"],
-    "nesterov 0.5": ["algorithm.server_optimizer=nesterov", "algorithm.server_momentum=0.5"],
-    "adam": ["algorithm.server_optimizer=adam"],
-    "reset": ["train.optimizer_state=reset"],
-    "train_nodes": ["algorithm.averaging=train_nodes"],
-    "server fan out 10": ["sampling.server_fanout=10"],
-}
-"""Each alone on top of llcg, and on top of llcg_plus where that does not have it."""
-
-AXES = {
-    "random parts": ["partition=random"],
-    "P=4": ["cluster.num_machines=4"],
-    "P=16": ["cluster.num_machines=16"],
-    "rho=1": ["algorithm.rho=1.0"],
-    "K=2": ["algorithm.K=2"],
-    "K=16": ["algorithm.K=16"],
-}
-PARTS = ("core", "ablation", "axes")
-AXIS_METHODS = ("single", "psgd_pa", "ggs", "llcg_paper", "llcg_plus")
-
-
-@dataclass(frozen=True)
-class Job:
-    part: str
-    graph: str
-    method: str
-    seed: int
-    settings: list[str]
-
-    def folder(self, out: Path) -> Path:
-        return out / self.part / self.graph.replace(" ", "-") / self.method.replace(" ", "-") / str(self.seed)
+PAGE = Path(__file__).parent.parent / "docs" / "accuracy.md"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path)
     parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--axis-seeds", type=int, default=3)
+    parser.add_argument("--fewer-seeds", type=int, default=3, help="of all parts but the core")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--out", type=Path, default=Path("runs/accuracy"))
     parser.add_argument("--graphs", nargs="*", choices=[*GRAPHS], default=[*GRAPHS])
-    parser.add_argument("--part", nargs="*", choices=PARTS, default=PARTS)
+    parser.add_argument("--part", nargs="*", choices=[*PARTS], default=[*PARTS])
+    parser.add_argument("--spot", action="store_true", help="compare a few cells with real processes")
+    parser.add_argument("--publish", action="store_true", help="write docs/accuracy.md from the runs there are")
     arguments = parser.parse_args()
     graphs = [graph for graph in arguments.graphs if arguments.data or graph not in FOLDERS]
     jobs = [
         job
-        for job in all_jobs(arguments.data, arguments.seeds, arguments.axis_seeds)
+        for job in all_jobs(arguments.data, arguments.seeds, arguments.fewer_seeds)
         if job.graph in graphs and job.part in arguments.part
     ]
-    os.environ["OMP_NUM_THREADS"] = "1"
-    # Fresh processes: a fork of one that has used torch may hang in its threads.
-    with ProcessPoolExecutor(arguments.workers, multiprocessing.get_context("spawn")) as pool:
-        waiting = [pool.submit(train, job, arguments.out) for job in jobs]
-        for done, finished in enumerate(as_completed(waiting), start=1):
-            say(f"{done}/{len(jobs)}  {finished.result()}")
+    if arguments.publish:
+        put_section(PAGE, "accuracy", tables(Runs(arguments.out)))
+        return
+    if arguments.spot:
+        compare_with_processes(jobs, arguments.out)
+        return
+    run_all(runs(jobs, arguments.out), arguments.workers)
     text = tables(Runs(arguments.out))
     (arguments.out / "tables.md").write_text(text)
     say(text)
 
 
-def all_jobs(data: Path | None, seeds: int, axis_seeds: int) -> Iterator[Job]:
-    """Part by part and seed by seed, so that a sweep that was stopped early has what matters most."""
-    for wanted in PARTS:
-        for seed in range(axis_seeds if wanted == "axes" else seeds):
-            for graph, settings in GRAPHS.items():
-                root = [f"dataset.root='{data / FOLDERS[graph]}'"] if data and graph in FOLDERS else []
-                for part, method, overrides in _variants():
-                    if part == wanted:
-                        yield Job(part, graph, method, seed, [*COMMON, *settings, *root, *overrides, f"seed={seed}"])
+def runs(jobs: Sequence[Job], out: Path) -> dict[Path, list[str]]:
+    """Run directory -> overrides."""
+    return {
+        job.folder(out): [*job.settings, quoted_override("partition.root", str(job.partitions(out)))] for job in jobs
+    }
 
 
-def _variants() -> Iterator[tuple[str, str, list[str]]]:
-    for method, settings in METHODS.items():
-        for kind in ("average", "recalibrate"):
-            chosen = [f"algorithm={method.split()[0]}", *settings, f"algorithm.batchnorm_stats={kind}"]
-            yield "core", f"{method}, {kind}", chosen
-    for name, settings in INGREDIENTS.items():
-        yield "ablation", f"llcg + {name}", ["algorithm=llcg", *settings]
-        if name != "S=4":
-            yield "ablation", f"llcg_plus + {name}", ["algorithm=llcg_plus", *settings]
-    for axis, settings in AXES.items():
-        for method in AXIS_METHODS:
-            grows = not (axis == "rho=1" and method in ("psgd_pa", "ggs", "single"))  # their rho is 1 already
-            if grows and not (axis == "random parts" and method == "single"):
-                yield "axes", f"{axis}, {method}", [f"algorithm={method}", *settings]
+def compare_with_processes(jobs: Sequence[Job], out: Path) -> None:
+    """The cells of SPOT, first seed: the model, the scores of every round and the bytes, to the last bit."""
+    for graph, method in SPOT:
+        job = next((job for job in jobs if (job.part, job.graph, job.method) == ("core", graph, method)), None)
+        if job is None:
+            continue
+        [(alone, settings)] = runs([job], out).items()
+        run_all({alone: settings}, workers=1)
+        processes = out / "processes" / alone.relative_to(out)
+        if not (processes / "summary.json").exists():
+            over_processes = [*settings, "cluster.backend=gloo", quoted_override("run_dir", str(processes))]
+            subprocess.run([Path(sys.executable).with_name("llcg"), "train", *over_processes], check=True)
+        same = {
+            "model": _bytes(alone, "model.pt") == _bytes(processes, "model.pt"),
+            "scores": _columns(alone, "score") == _columns(processes, "score"),
+            "bytes": _columns(alone, "bytes") == _columns(processes, "bytes"),
+        }
+        say(f"{graph}, {method}, seed {job.seed}: {same}")
+        if not all(same.values()):
+            sys.exit(1)
 
 
-def train(job: Job, out: Path) -> str:
-    """Runs the job unless it has been; says which it was."""
-    folder = job.folder(out)
-    # A synthetic graph's store is named after its generator alone: one folder for each.
-    parts = out / "partitions" / job.graph.replace(" ", "-")
-    config = load_config([*job.settings, f"run_dir='{folder}'", f"partition.root='{parts}'"])
-    if examine(config, folder) is not RunState.FINISHED:
-        logging.getLogger().handlers.clear()  # the log of the run before
-        with open(os.devnull, "w") as nowhere, contextlib.redirect_stdout(nowhere):
-            run(config, Rank())
-    return str(folder.relative_to(out))
+def _bytes(folder: Path, name: str) -> bytes:
+    return (folder / name).read_bytes()
+
+
+def _columns(folder: Path, part_of_name: str) -> list[dict[str, float]]:
+    rows = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    return [{key: value for key, value in row.items() if part_of_name in key} for row in rows]
 
 
 if __name__ == "__main__":

@@ -1,69 +1,19 @@
 """From runs to the tables of docs/accuracy.md: means, deviations, and paired differences with their standard errors."""
 
-import json
 import math
 import statistics
-from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from bench.accuracy_grid import GRAPHS, PARTS, REAL, variants
+from bench.accuracy_runs import KINDS, Runs
 
 REACH = 0.97
 """The share of single's score whose round is looked for."""
-REFERENCE = "single, recalibrate"
-PLUS = "llcg_plus, recalibrate"
-RIVALS = (
-    "psgd_pa, average",
-    "psgd_pa, recalibrate",
-    "server_only, recalibrate",
-    "server_only S=4, recalibrate",
-    "llcg, average",
-    "llcg, recalibrate",
-    "ggs, recalibrate",
-    "full_sync, recalibrate",
-    REFERENCE,
-)
-
-Curve = list[dict[str, Any]]
-
-
-class Runs:
-    """The finished runs under a folder: part/graph/method/seed."""
-
-    def __init__(self, folder: Path) -> None:
-        self._summaries: dict[tuple[str, str, str], dict[int, dict[str, Any]]] = {}
-        self._folder = folder
-        for path in sorted(folder.glob("*/*/*/*/summary.json")):
-            part, graph, method, seed = path.relative_to(folder).parts[:4]
-            of_method = self._summaries.setdefault((part, _name(graph), _name(method)), {})
-            of_method[int(seed)] = json.loads(path.read_text())
-
-    def graphs(self) -> list[str]:
-        return list(dict.fromkeys(graph for _, graph, _ in self._summaries))
-
-    def methods(self, part: str) -> list[str]:
-        return list(dict.fromkeys(method for found, _, method in self._summaries if found == part))
-
-    def scores(self, part: str, graph: str, method: str, key: str = "test_score_at_best_val") -> dict[int, float]:
-        """In percent, by seed."""
-        found = self._summaries.get((part, graph, method), {})
-        return {seed: 100 * summary[key] for seed, summary in found.items()}
-
-    def rounds_to(self, target: float, part: str, graph: str, method: str) -> dict[int, int | None]:
-        """By seed, the first round whose validation score (in percent) is at least `target`; None: no round."""
-        found: dict[int, int | None] = {}
-        for seed in self._summaries.get((part, graph, method), {}):
-            folder = self._folder / part / graph.replace(" ", "-") / method.replace(" ", "-") / str(seed)
-            rows = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
-            found[seed] = first_round(rows, target / 100)
-        return found
-
-
-def _name(folder: str) -> str:
-    return folder.replace("-", " ")
-
-
-def first_round(rows: Curve, target: float) -> int | None:
-    return next((row["round"] for row in rows if row["val_score"] is not None and row["val_score"] >= target), None)
+PLUS = "llcg_plus"
+"""Always with its own statistics, recalibrate."""
+MUST_NOT_LOSE = ("psgd_pa", "server_only", "llcg")
+"""llcg_plus must be below none of them by more than two standard errors."""
+BELOW = "▼"
 
 
 def mean_std(values: Sequence[float]) -> str:
@@ -73,7 +23,7 @@ def mean_std(values: Sequence[float]) -> str:
     return f"{statistics.mean(values):.1f} ± {statistics.stdev(values):.1f}"
 
 
-def paired(one: dict[int, float], other: dict[int, float]) -> tuple[float, float, int] | None:
+def paired(one: Mapping[int, float], other: Mapping[int, float]) -> tuple[float, float, int] | None:
     """(mean difference, its standard error, number of seeds) over the seeds of both; None below two seeds."""
     differences = [one[seed] - other[seed] for seed in one if seed in other]
     if len(differences) < 2:
@@ -82,13 +32,17 @@ def paired(one: dict[int, float], other: dict[int, float]) -> tuple[float, float
     return statistics.mean(differences), error, len(differences)
 
 
-def difference(one: dict[int, float], other: dict[int, float]) -> str:
+def is_below(found: tuple[float, float, int]) -> bool:
+    return found[0] < -2 * found[1]
+
+
+def difference(one: Mapping[int, float], other: Mapping[int, float]) -> str:
     found = paired(one, other)
-    return "—" if found is None else f"{found[0]:+.1f} ± {found[1]:.1f}"
+    return "—" if found is None else f"{found[0]:+.1f} ± {found[1]:.1f}" + (f" {BELOW}" if is_below(found) else "")
 
 
-def rounds_text(found: dict[int, int | None]) -> str:
-    reached = [round_ for round_ in found.values() if round_ is not None]
+def rounds_text(found: Sequence[int | None]) -> str:
+    reached = [round_ for round_ in found if round_ is not None]
     if not found:
         return "—"
     if not reached:
@@ -98,53 +52,140 @@ def rounds_text(found: dict[int, int | None]) -> str:
 
 
 def tables(runs: Runs) -> str:
-    """Markdown: scores, differences, rounds; then the ablation and the axes."""
+    """Markdown: what is claimed, scores, differences, rounds; then the ablation and the axes; then the cost."""
+    core = list(_under_both("core"))
     sections = [
-        ("Test score at the best validation score, %: mean ± standard deviation over seeds", _core(runs, "core")),
-        (f"`{PLUS}` minus each: paired by seed, ± standard error", _differences(runs)),
-        (f"Rounds to {REACH:.0%} of the best validation score of `{REFERENCE}`", _rounds(runs)),
-        ("Best validation score, %", _core(runs, "core", "best_val_score")),
-        ("Ingredients: test score at the best validation score, %", _core(runs, "ablation")),
-        (f"Ingredients minus `{PLUS}`: paired by seed, ± standard error", _ablation_differences(runs)),
-        ("One axis at a time: test score at the best validation score, %", _core(runs, "axes")),
+        ("In short", _claims(runs)),
+        (
+            "Test score at the best validation score, %: mean ± standard deviation over seeds",
+            _scores(runs, "core", core),
+        ),
+        (
+            f"`{PLUS}` minus each: paired by seed, ± standard error ({BELOW}: below by more than two)",
+            _ahead(runs, core),
+        ),
+        (f"Rounds to {REACH:.0%} of the best validation score of single (recalibrate)", _rounds(runs, core)),
+        ("What it would take to come closer to single: minus `single`", _more(runs)),
+        ("Ingredients, recalibrate: test score, %", _scores(runs, "ablation", _recalibrated("ablation"))),
+        ("Ingredients, recalibrate: minus the same method without", _ablation(runs)),
+        ("One axis at a time: test score, %", _scores(runs, "axes", _axes())),
+        (f"One axis at a time: `{PLUS}` minus each", _axes_ahead(runs)),
+        ("Cost: minutes of one core, and runs", _cost(runs)),
     ]
     return "\n\n".join(f"### {title}\n\n{text}" for title, text in sections) + "\n"
 
 
-def _grid(runs: Runs, methods: Sequence[str], cell: Callable[[str, str], str]) -> str:
-    graphs = runs.graphs()
+Row = tuple[str, str]
+"""A method and the kind of statistics that it is scored with."""
+
+
+def _under_both(part: str) -> Iterator[Row]:
+    return ((method, kind) for method, _ in variants(part) for kind in KINDS)
+
+
+def _recalibrated(part: str) -> list[Row]:
+    return [(method, "recalibrate") for method, _ in variants(part)]
+
+
+def _axes() -> list[Row]:
+    """psgd_pa with its better statistics; llcg with averaged ones is llcg_paper."""
+    return [(method, "average" if method.endswith(" llcg") else "recalibrate") for method, _ in variants("axes")]
+
+
+def _grid(part: str, rows: Sequence[Row], cell: Callable[[str, str, str], str]) -> str:
+    graphs = PARTS[part]
     lines = [f"| | {' | '.join(graphs)} |", "|---|" + "---|" * len(graphs)]
-    lines += [f"| {method} | {' | '.join(cell(graph, method) for graph in graphs)} |" for method in methods]
+    for method, kind in rows:
+        lines.append(f"| {method}, {kind} | {' | '.join(cell(graph, method, kind) for graph in graphs)} |")
     return "\n".join(lines)
 
 
-def _core(runs: Runs, part: str, key: str = "test_score_at_best_val") -> str:
-    def cell(graph: str, method: str) -> str:
-        return mean_std(list(runs.scores(part, graph, method, key).values()))
-
-    return _grid(runs, runs.methods(part), cell)
+def _scores(runs: Runs, part: str, rows: Sequence[Row]) -> str:
+    return _grid(part, rows, lambda graph, *row: mean_std(list(runs.tests(part, graph, *row).values())))
 
 
-def _differences(runs: Runs) -> str:
-    def cell(graph: str, method: str) -> str:
-        return difference(runs.scores("core", graph, PLUS), runs.scores("core", graph, method))
-
-    return _grid(runs, RIVALS, cell)
+def _plus(runs: Runs, graph: str) -> dict[int, float]:
+    return runs.tests("core", graph, PLUS, "recalibrate")
 
 
-def _ablation_differences(runs: Runs) -> str:
-    def cell(graph: str, method: str) -> str:
-        return difference(runs.scores("ablation", graph, method), runs.scores("core", graph, PLUS))
-
-    return _grid(runs, runs.methods("ablation"), cell)
+def _ahead(runs: Runs, rows: Sequence[Row]) -> str:
+    others = [row for row in rows if row != (PLUS, "recalibrate")]
+    return _grid("core", others, lambda graph, *row: difference(_plus(runs, graph), runs.tests("core", graph, *row)))
 
 
-def _rounds(runs: Runs) -> str:
-    def cell(graph: str, method: str) -> str:
-        reference = runs.scores("core", graph, REFERENCE, "best_val_score")
+def _rounds(runs: Runs, rows: Sequence[Row]) -> str:
+    def cell(graph: str, method: str, kind: str) -> str:
+        reference = [record.best_val("recalibrate") for record in runs.of("core", graph, "single").values()]
         if not reference:
             return "—"
-        target = REACH * statistics.mean(reference.values())
-        return rounds_text(runs.rounds_to(target, "core", graph, method))
+        target = REACH * statistics.mean(reference)
+        return rounds_text([record.first_round(kind, target) for record in runs.of("core", graph, method).values()])
 
-    return _grid(runs, runs.methods("core"), cell)
+    return _grid("core", rows, cell)
+
+
+def _more(runs: Runs) -> str:
+    def cell(graph: str, method: str, kind: str) -> str:
+        part = "core" if method == PLUS else "more"
+        return difference(runs.tests(part, graph, method, kind), runs.tests("core", graph, "single", kind))
+
+    return _grid("more", [(PLUS, "recalibrate"), *_recalibrated("more")], cell)
+
+
+def _ablation(runs: Runs) -> str:
+    def cell(graph: str, method: str, kind: str) -> str:
+        base = runs.tests("core", graph, method.split(" + ")[0], kind)
+        return difference(runs.tests("ablation", graph, method, kind), base)
+
+    return _grid("ablation", _recalibrated("ablation"), cell)
+
+
+def _on_axis(runs: Runs, axis: str, graph: str, method: str, kind: str) -> dict[int, float]:
+    """A method that the axis leaves as it is has its scores in the core."""
+    found = runs.tests("axes", graph, f"{axis}, {method}", kind)
+    moved = any(name == f"{axis}, {method}" for name, _ in variants("axes"))
+    return found if moved else runs.tests("core", graph, method, kind)
+
+
+def _axes_ahead(runs: Runs) -> str:
+    def cell(graph: str, method: str, kind: str) -> str:
+        axis, rival = method.split(", ")
+        return difference(_on_axis(runs, axis, graph, PLUS, "recalibrate"), _on_axis(runs, axis, graph, rival, kind))
+
+    axes = dict.fromkeys(method.split(", ")[0] for method, _ in variants("axes"))
+    rivals = (("psgd_pa", "recalibrate"), ("llcg", "average"), ("single", "recalibrate"))
+    return _grid("axes", [(f"{axis}, {rival}", kind) for axis in axes for rival, kind in rivals], cell)
+
+
+def _claims(runs: Runs) -> str:
+    """What the issue of being never worse comes down to, counted."""
+    lines = []
+    for rival in (*MUST_NOT_LOSE, "server_only S=4", "ggs", "full_sync", "single"):
+        found = {
+            f"{graph} ({kind})": pair
+            for graph in GRAPHS
+            for kind in KINDS
+            if (pair := paired(_plus(runs, graph), runs.tests("core", graph, rival, kind)))
+        }
+        if found:
+            above = sum(pair[0] > 0 for pair in found.values())
+            mean = statistics.mean(pair[0] for pair in found.values())
+            lost = [name for name, pair in found.items() if is_below(pair)]
+            below = f"by more than two standard errors below in {', '.join(lost)}" if lost else "in none below by two"
+            lines.append(f"- against {rival}: above in {above} of {len(found)} cells, {mean:+.1f} on average, {below}")
+    pairs = [(graph, runs.of("core", graph, PLUS), runs.of("core", graph, "psgd_pa")) for graph in GRAPHS]
+    both = [(plus[seed], plain[seed]) for _, plus, plain in pairs for seed in plus if seed in plain]
+    same = sum(plus.messages() == plain.messages() for plus, plain in both)
+    lines.append(f"- the ledger's messages of all rounds equal psgd_pa's in {same} of {len(both)} pairs of runs")
+    gaps = [difference(_plus(runs, graph), runs.tests("core", graph, "single", "recalibrate")) for graph in REAL]
+    lines.append("- against single on the real graphs: " + ", ".join(map(" ".join, zip(REAL, gaps, strict=True))))
+    return "\n".join(lines)
+
+
+def _cost(runs: Runs) -> str:
+    lines, total, count = ["| part | minutes | runs |", "|---|---|---|"], 0.0, 0
+    for part in PARTS:
+        seconds = [record.cpu_seconds() for record in runs.all_of(part)]
+        lines.append(f"| {part} | {sum(seconds) / 60:.0f} | {len(seconds)} |")
+        total, count = total + sum(seconds), count + len(seconds)
+    return "\n".join([*lines, f"| all | {total / 60:.0f} | {count} |"])

@@ -1,10 +1,10 @@
 """S=auto against fixed S, over seeds and two ways to cut: the table of docs/diagnostics.md.
 
-    python -m bench.auto_s --data FOLDER [--seeds 3] [--out runs/auto_s] [--cells synthetic-metis,...] [--S 0,1,auto]
-                            [overrides...]
+    python -m bench.auto_s --data FOLDER [--seeds 0 1 2] [--cells synthetic-metis ...] [--S 0 1 auto] [--workers 2]
+                            [--out runs/auto_s] [overrides...]
 
-FOLDER/Amazon holds Amazon-Computers as PyG's class expects it. All on loopback, which has the bits of real processes.
-Finished runs are kept and not repeated, so that an interrupted call can be continued.
+FOLDER/Amazon holds Amazon-Computers as PyG's class expects it. The rule was developed on other seeds than the table's.
+An interrupted call can be continued (bench/pool.py); <out>/table.md has the table.
 """
 
 import argparse
@@ -12,10 +12,10 @@ import json
 import statistics
 from pathlib import Path
 
+from bench.accuracy_tables import difference, mean_std
+from bench.harness import table
+from bench.pool import run_all
 from llcg_dist.cli.console import say
-from llcg_dist.config import load_config
-from llcg_dist.process import Rank
-from llcg_dist.train import run
 
 FIXED = ("0", "1", "2", "4", "8")
 COMPUTERS = ["experiment=real/computers_sage", "algorithm=llcg", "cluster.num_machines=8", "num_rounds=25"]
@@ -25,6 +25,8 @@ CELLS = {
     for graph, settings in (("synthetic", []), ("computers", COMPUTERS))
     for parts in ("metis", "random")
 }
+QUIET = ["logger=none", "evaluate.every=1000"]
+"""The last model is judged in any case, and no other is looked at."""
 CLOSE = 0.5
 """Points of validation score that count as equal."""
 
@@ -32,48 +34,53 @@ CLOSE = 0.5
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
+    parser.add_argument("--cells", nargs="+", choices=[*CELLS], default=[*CELLS])
+    parser.add_argument("--S", nargs="+", default=[*FIXED, "auto"])
+    parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--out", type=Path, default=Path("runs/auto_s"))
-    parser.add_argument("--cells", type=lambda text: text.split(","), default=list(CELLS))
-    parser.add_argument("--S", type=lambda text: text.split(","), default=[*FIXED, "auto"])
     arguments, overrides = parser.parse_known_args()
-    table = [f"| graph, parts | {' | '.join(f'S={s}' for s in arguments.S)} | S* | mean S of auto |"]
-    table.append("|---" * (len(arguments.S) + 3) + "|")
-    for cell in arguments.cells:
-        rows = {
-            s: [one_run(arguments, cell, s, seed, overrides) for seed in range(arguments.seeds)] for s in arguments.S
-        }
-        table.append(line(cell, rows))
-        say(table[-1])
-    say("\n".join(table))
-
-
-def one_run(arguments: argparse.Namespace, cell: str, s: str, seed: int, overrides: list[str]) -> list[dict]:
-    """The rows of metrics.jsonl."""
-    run_dir = arguments.out / f"{cell}-S{s}-{seed}"
-    if not (run_dir / "summary.json").exists():
-        settings = [
-            *CELLS[cell],
-            f"algorithm.S={s}",
-            f"seed={seed}",
-            f"run_dir='{run_dir}'",
-            "cluster.backend=loopback",
+    root = {"computers": [f"dataset.root='{arguments.data / 'Amazon'}'"]}
+    common = [*QUIET, f"partition.root='{arguments.out / 'partitions'}'", *overrides]
+    runs = {
+        folder(arguments.out, cell, s, seed): [
+            *CELLS[cell], *root.get(cell.split("-")[0], []), f"algorithm.S={s}", f"seed={seed}", *common
         ]
-        if cell.startswith("computers"):
-            settings.append(f"dataset.root='{arguments.data / 'Amazon'}'")
-        run(load_config([*settings, "checkpoint.every=0", *overrides]), Rank())
-    return [json.loads(text) for text in (run_dir / "metrics.jsonl").read_text().splitlines()]
+        for seed in arguments.seeds
+        for cell in arguments.cells
+        for s in arguments.S
+    }  # fmt: skip
+    run_all(runs, arguments.workers)
+    head = ["graph, parts", *(f"S={s}" for s in arguments.S), "auto − best fixed", "S*", "mean S of auto", "allowed"]
+    lines = [
+        line(cell, {s: {seed: folder(arguments.out, cell, s, seed) for seed in arguments.seeds} for s in arguments.S})
+        for cell in arguments.cells
+    ]
+    text = table(head, lines)
+    (arguments.out / "table.md").write_text(text + "\n")
+    say(text)
 
 
-def line(cell: str, rows: dict[str, list[list[dict]]]) -> str:
-    finals = {s: [100 * run[-1]["val_score"] for run in runs] for s, runs in rows.items()}
-    means = {s: statistics.mean(values) for s, values in finals.items()}
-    cells = [f"{means[s]:.1f} ± {statistics.stdev(v) if len(v) > 1 else 0:.1f}" for s, v in finals.items()]
-    fixed = {int(s): mean for s, mean in means.items() if s != "auto"}
-    close = [s for s, mean in fixed.items() if mean >= max(fixed.values()) - CLOSE]
-    chosen = [row["S"] for run in rows.get("auto", []) for row in run]
-    mean_s = f"{statistics.mean(chosen):.2f}" if chosen else ""
-    return f"| {cell} | {' | '.join(cells)} | {min(close, default='')} | {mean_s} |"
+def folder(out: Path, cell: str, s: str, seed: int) -> Path:
+    return out / f"{cell}-S{s}-{seed}"
+
+
+def line(cell: str, runs: dict[str, dict[int, Path]]) -> list[str]:
+    curves = {s: {seed: rows(run) for seed, run in of_s.items()} for s, of_s in runs.items()}
+    finals = {s: {seed: 100 * rows[-1]["val_score"] for seed, rows in of_s.items()} for s, of_s in curves.items()}
+    means = {int(s): statistics.mean(of_s.values()) for s, of_s in finals.items() if s != "auto"}
+    scores = [mean_std(list(of_s.values())) for of_s in finals.values()]
+    if "auto" not in finals or not means:
+        return [cell, *scores, "", "", "", ""]
+    best = max(means, key=lambda s: means[s])
+    smallest = min(s for s, mean in means.items() if mean >= means[best] - CLOSE)
+    mean_s = statistics.mean(row["S"] for rows in curves["auto"].values() for row in rows)
+    apart = difference(finals["auto"], finals[str(best)])
+    return [cell, *scores, apart, str(smallest), f"{mean_s:.2f}", f"{1.5 * smallest + 0.5:g}"]
+
+
+def rows(run: Path) -> list[dict]:
+    return [json.loads(text) for text in (run / "metrics.jsonl").read_text().splitlines()]
 
 
 if __name__ == "__main__":

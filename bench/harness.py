@@ -64,16 +64,21 @@ class Claim:
         return f"| {self.what} | {self.found} | {bound} | {('yes' if self.holds else '**no**') if bound else ''} |"
 
 
-def interleaved(contenders: Mapping[str, Callable[[], Any]], repeats: int, warm_up: int = 1) -> dict[str, list[float]]:
+def interleaved(
+    contenders: Mapping[str, Callable[[], Any]],
+    repeats: int,
+    warm_up: int = 1,
+    clock: Callable[[], float] = time.perf_counter,
+) -> dict[str, list[float]]:
     """Seconds of each contender, repeat by repeat: all take a turn before any takes the next, so that a slow moment of
     the machine falls on all of them."""
     seconds: dict[str, list[float]] = {name: [] for name in contenders}
     for repeat in range(warm_up + repeats):
         for name, contender in contenders.items():
-            started = time.perf_counter()
+            started = clock()
             contender()
             if repeat >= warm_up:
-                seconds[name].append(time.perf_counter() - started)
+                seconds[name].append(clock() - started)
     return seconds
 
 
@@ -101,11 +106,16 @@ def publish(part: str, text: str, claims: Sequence[Claim], figures: Mapping[str,
     found = [asdict(claim) | {"holds": claim.holds} for claim in claims]
     results[part] = {"machine": _machine(), "claims": found, "figures": dict(figures or {})}
     write_json(RESULTS, dict(sorted(results.items())))
+    put_section(PAGE, part, text)
+
+
+def put_section(page: Path, part: str, text: str) -> None:
+    """Writes `text` between the markers of `part` in a page of the docs."""
     section = re.compile(rf"(<!-- bench:{re.escape(part)} -->\n).*?(<!-- /bench:{re.escape(part)} -->)", re.DOTALL)
-    page = PAGE.read_text()
-    if not section.search(page):
-        raise SystemExit(f"{PAGE.name} has no section <!-- bench:{part} -->")
-    write_bytes(PAGE, section.sub(lambda found: f"{found[1]}{text}\n{found[2]}", page).encode())
+    before = page.read_text()
+    if not section.search(before):
+        raise SystemExit(f"{page.name} has no section <!-- bench:{part} -->")
+    write_bytes(page, section.sub(lambda found: f"{found[1]}{text}\n{found[2]}", before).encode())
 
 
 def _machine() -> dict[str, Any]:

@@ -11,8 +11,8 @@ from matplotlib.axes import Axes
 
 from bench.harness import Claim, Spread, table
 from llcg_dist.columns import sent_bytes
-from llcg_dist.report.curves import plain_ticks
 from llcg_dist.report.figure import canvas, save_png
+from llcg_dist.report.lines import plain_ticks
 from llcg_dist.report.style import SETTINGS, line_style
 
 Rows = Sequence[Mapping[str, Any]]

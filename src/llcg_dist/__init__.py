@@ -2,7 +2,11 @@
 
 import os
 
+from llcg_dist import lazy_imports
+
 __version__ = "0.1.0"
 
 # DGL otherwise prints a notice and writes ~/.dgl/config.json at its first import, from every rank at once.
 os.environ.setdefault("DGLBACKEND", "pytorch")
+
+lazy_imports.install()

@@ -53,9 +53,7 @@ def run_alone(config: Config, algorithm: Algorithm, run_dir: Path) -> None:
         Machine(config, algorithm, view, part, server.assignment(), checkpoints, device, traffic)
         for part, (view, traffic) in enumerate(zip(views, fetched, strict=False))
     ]
-    rounds = [machine.learn for machine in machines]
-    measures = [machine.measure for machine in machines]
-    channel = LoopbackChannel(rounds, Ledger(algorithm.crosses), algorithm.trains_on_parts, measures)
+    channel = LoopbackChannel(machines, Ledger(algorithm.crosses), algorithm.trains_on_parts)
     train_on(server, algorithm, channel, config, run_dir)
     for machine in machines:
         machine.saver.finish()

@@ -1,7 +1,7 @@
 """Blocks: what one message-passing layer reads, and how to cut one out of a graph. Plain tensors, no sampler.
 
 A block has a row for every node the layer computes and a column for every node it reads. The computed nodes are the
-first of the read ones, as PyG's bipartite layers expect: `layer((x, x[:num_dst]), A)`.
+first of the read ones, unless the block says where else: `layer((x, block.own(x)), A)`.
 """
 
 import warnings
@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from llcg_dist.data.graph import Graph, Topology
+from llcg_dist.data.stored_rows import Rows
 
 warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta state")
 # Store arrays are mapped read-only on purpose: nothing here writes to them.
@@ -46,12 +47,19 @@ class Block:
     num_src: int
     num_dst: int
     degree: Tensor
+    dst: Tensor | None = None
+    """[num_dst] where the computed nodes are among the read ones; None: they are the first."""
+
+    def own(self, x: Rows) -> Tensor:
+        """Of a value for every node that is read, those of the computed ones."""
+        return x[: self.num_dst] if self.dst is None else x[self.dst]
 
     def to(self, device: str) -> "Block":
         if self.indptr.device.type == torch.device(device).type:
             return self
         indptr, indices, degree = (tensor.to(device) for tensor in (self.indptr, self.indices, self.degree))
-        return Block(indptr, indices, self.num_src, self.num_dst, degree)
+        dst = None if self.dst is None else self.dst.to(device)
+        return Block(indptr, indices, self.num_src, self.num_dst, degree, dst)
 
     def within_parts(self, part: Tensor, degree: Tensor) -> "Block":
         """The block without the edges between different parts; `part` [num_src], `degree` [num_src] without them."""
@@ -62,9 +70,11 @@ class Block:
         return Block(indptr, self.indices[inside], self.num_src, self.num_dst, degree)
 
     @cached_property
-    def adjacency(self) -> Tensor:
-        """[num_dst, num_src] CSR of ones, for a mean over the neighbours (without the node itself)."""
-        return self._csr(self.indptr, self.indices, torch.ones(len(self.indices), device=self.degree.device))
+    def mean_adjacency(self) -> Tensor:
+        """[num_dst, num_src] CSR whose rows take the mean over the neighbours (without the node itself)."""
+        count = self.indptr.diff()
+        values = torch.repeat_interleave(count.float().reciprocal(), count)
+        return self._csr(self.indptr, self.indices, values)
 
     @cached_property
     def attention_adjacency(self) -> Tensor:
@@ -86,11 +96,11 @@ class Block:
         pattern = self._with_self_loops
         full = self.degree + 1
         inverse = full.rsqrt() if norm == "symmetric" else full.reciprocal()
-        left = inverse[: self.num_dst]
+        left = self.own(inverse)
         right = inverse if norm == "symmetric" else torch.ones_like(inverse)
-        stands_for = self.degree[: self.num_dst] / self.indptr.diff().clamp(min=1)
+        stands_for = self.own(self.degree) / self.indptr.diff().clamp(min=1)
         values = torch.empty(len(pattern.indices), device=self.degree.device)
-        values[pattern.self_loop] = left * right[: self.num_dst]
+        values[pattern.self_loop] = left * self.own(right)
         values[pattern.neighbour] = (left * stands_for)[pattern.row] * right[self.indices.long()]
         return self._csr(pattern.indptr, pattern.indices, values)
 
@@ -102,7 +112,7 @@ class Block:
         self_loop = self.indptr[:-1].long() + own
         neighbour = torch.arange(len(row), device=device) + row + 1
         indices = torch.empty(len(row) + self.num_dst, dtype=self.indices.dtype, device=device)
-        indices[self_loop] = own.to(indices.dtype)
+        indices[self_loop] = (own if self.dst is None else self.dst).to(indices.dtype)
         indices[neighbour] = self.indices
         indptr = self.indptr + torch.arange(self.num_dst + 1, dtype=self.indptr.dtype, device=device)
         return _WithSelfLoops(indptr, indices, self_loop, neighbour, row)
@@ -123,11 +133,32 @@ def whole_graph(graph: Graph) -> Block:
     return Block(indptr, indices, graph.num_nodes, graph.num_nodes, degrees(graph))
 
 
+def rows_in_place(graph: Graph, degree: Tensor, start: int, stop: int, wanted: Tensor | None) -> Block:
+    """The block that computes nodes start..stop-1 from all their neighbours and reads every node where it stands.
+
+    `wanted` [stop - start] of bool leaves some of them out. Nothing is copied or renumbered: for layers that look at
+    their neighbours' rows alone, and whose input is in memory as it is.
+    """
+    rows, indptr, indices = _rows(graph, start, stop, wanted)
+    return Block(indptr, indices, graph.num_nodes, len(rows), degree, rows)
+
+
 def block_of_rows(graph: Graph, degree: Tensor, start: int, stop: int, wanted: Tensor | None) -> tuple[Tensor, Block]:
     """The block that computes nodes start..stop-1 from all their neighbours, and the nodes its columns stand for.
 
     `wanted` [stop - start] of bool leaves some of them out. Only the rows' own part of a mapped topology is read.
     """
+    rows, indptr, indices = _rows(graph, start, stop, wanted)
+    nodes, where = indices.unique(return_inverse=True)
+    among_rows = torch.searchsorted(rows, nodes)
+    is_row = rows[among_rows.clamp(max=len(rows) - 1)] == nodes
+    column = torch.where(is_row, among_rows, len(rows) - 1 + (~is_row).cumsum(0)).to(indices.dtype)
+    columns = torch.cat([rows, nodes[~is_row]])
+    return columns, Block(indptr, column[where], len(columns), len(rows), degree[columns])
+
+
+def _rows(graph: Graph, start: int, stop: int, wanted: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
+    """The nodes start..stop-1, as far as they are wanted, and their neighbours as (indptr, indices)."""
     row_ends = torch.from_numpy(graph.indptr[start : stop + 1])
     indices = torch.from_numpy(graph.indices[int(row_ends[0]) : int(row_ends[-1])])
     rows = torch.arange(start, stop, dtype=indices.dtype)
@@ -137,9 +168,4 @@ def block_of_rows(graph: Graph, degree: Tensor, start: int, stop: int, wanted: T
         rows, counts = rows[wanted], counts[wanted]
     indptr = torch.zeros(len(rows) + 1, dtype=row_ends.dtype)
     torch.cumsum(counts, 0, out=indptr[1:])
-    nodes, where = indices.unique(return_inverse=True)
-    among_rows = torch.searchsorted(rows, nodes)
-    is_row = rows[among_rows.clamp(max=len(rows) - 1)] == nodes
-    column = torch.where(is_row, among_rows, len(rows) - 1 + (~is_row).cumsum(0)).to(indices.dtype)
-    columns = torch.cat([rows, nodes[~is_row]])
-    return columns, Block(indptr, column[where], len(columns), len(rows), degree[columns])
+    return rows, indptr, indices

@@ -22,6 +22,7 @@ _CHOICES = {
     "algorithm.batchnorm_stats": ("average", "recalibrate"),
     "algorithm.averaging": ("uniform", "train_nodes"),
     "algorithm.server_optimizer": ("plain", "momentum", "nesterov", "adam"),
+    "algorithm.exchange_dtype": ("float32", "bfloat16", "int8"),
     "sampling.method": ("neighbor", "labor"),
     "sampling.server_minibatch": ("uniform", "cut_edges"),
     "train.optimizer": ("adam", "sgd"),
@@ -34,6 +35,7 @@ _CHOICES = {
     "resume": ("auto", "must", "never"),
     "cluster.backend": ("auto", "gloo", "nccl", "loopback"),
     "cluster.device": ("auto", "cpu", "cuda"),
+    "cluster.start": ("auto", "fork", "spawn"),
 }
 
 # Beyond these a job would run out of memory or crash in a library before it could say why.
@@ -88,12 +90,18 @@ def validate(config: Config) -> None:
         _require(algorithm.S != AUTO and algorithm.S >= 1, config, "algorithm.S", rule)
     _require(0 <= config.train.lr_warmup < 1, config, "train.lr_warmup", "must lie in [0, 1)")
     _check_server_optimizer(config)
+    _check_exchange(config)
     if config.run_dir and Path(config.run_dir).resolve() == Path(config.partition.root).resolve():
         raise UserError(
             f"run_dir={config.run_dir}: must not be partition.root; records and parts need folders of their own"
         )
     _check_audit(config)
     _check_model(config)
+    if config.evaluate.both_statistics:
+        rule = "the model has no BatchNorm, so there is one score only; leave it off"
+        _require(normalizes(config.model), config, "evaluate.both_statistics", rule)
+        rule = "nothing is scored with evaluate.every=0; leave it off"
+        _require(config.evaluate.every > 0, config, "evaluate.both_statistics", rule)
 
 
 def _check_audit(config: Config) -> None:
@@ -118,6 +126,16 @@ def _check_server_optimizer(config: Config) -> None:
     if algorithm.name in ("full_sync", "server_only"):
         rule = f"must be plain: {algorithm.name} averages no models"
         _require(algorithm.server_optimizer == "plain", config, "algorithm.server_optimizer", rule)
+
+
+def _check_exchange(config: Config) -> None:
+    rules = {
+        "full_sync": "must be float32: full_sync sends gradients, and its model once",
+        "single": "must be float32: nothing crosses with algorithm=single",
+        "server_only": "must be float32: nothing crosses with algorithm=server_only",
+    }
+    method, exact = config.algorithm.name, config.algorithm.exchange_dtype == "float32"
+    _require(exact or method not in rules, config, "algorithm.exchange_dtype", rules.get(method, ""))
 
 
 def _check_diagnostics(config: Config) -> None:

@@ -19,7 +19,10 @@ from llcg_dist.errors import UserError
 from llcg_dist.schema import Config
 
 # Settings that say where a job runs, not what it computes: ranks on different hosts may differ in them.
-PLACES = {"run_dir", "partition.root", "dataset.root", "checkpoint.dir", "evaluate.scratch", "cluster.interface"}
+PLACES = {
+    "run_dir", "partition.root", "dataset.root", "checkpoint.dir", "evaluate.scratch", "cluster.interface",
+    "cluster.start",
+}  # fmt: skip
 
 # Settings that may also change when a run is resumed; the model it ends with stays the same.
 _RESUMABLE = PLACES | {

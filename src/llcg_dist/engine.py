@@ -13,7 +13,7 @@ from torch import Tensor
 
 from llcg_dist.algorithms import Algorithm
 from llcg_dist.algorithms.base import Walk
-from llcg_dist.comm.channel import MachineChannel, MachineRound, Order, Report, ServerChannel, Update
+from llcg_dist.comm.channel import MachineChannel, MachineRound, Order, Report, ServerChannel, Trainee, Update
 from llcg_dist.comm.ledger import Traffic
 
 
@@ -40,7 +40,13 @@ class Steward(Protocol):
         """Whether this round begins with diagnostics."""
 
     def measure(self, theta: Tensor, gradients: Sequence[Tensor], round_: int) -> None:
-        """Diagnostics at `theta`, given every machine's gradient there."""
+        """Diagnostics at `theta`, given every machine's gradient there (where it holds `theta` rounded: at that)."""
+
+    def message(self, theta: Tensor) -> Tensor:
+        """What is sent to the machines for this model."""
+
+    def prepare(self, round_: int) -> None:
+        """Gets ready what the round's correction reads, while the machines train."""
 
     def share_steps(self, theta: Tensor, round_: int, channel: ServerChannel) -> Tensor:
         """Takes the round's steps together with the machines, along the mean of their gradients."""
@@ -77,13 +83,15 @@ def run_server(
     for r in range(first_round, algorithm.config.num_rounds + 1):  # line 1
         started = time.perf_counter()
         kept = algorithm.shares_gradients and r > first_round  # then the machines hold the same model already
-        channel.broadcast(Order(None if kept else theta, steward.whole_round()))  # line 3: machines receive the model
+        message = None if kept else steward.message(theta)
+        channel.broadcast(Order(message, steward.whole_round()))  # line 3: machines receive the model
         measured = channel.gather_measured() if steward.measures(r) else None
         if unjudged is not None:
             steward.judge(unjudged)  # round r-1, while the machines train round r
         if measured is not None:
             steward.measure(theta, measured, r)
-        judged = time.perf_counter()
+        steward.prepare(r)
+        free = time.perf_counter()
         if algorithm.shares_gradients:
             theta = steward.share_steps(theta, r, channel)
         updates = channel.gather(r)  # lines 4-10: machines take steps(r) steps and send
@@ -92,8 +100,8 @@ def run_server(
         theta = steward.outer_step(theta, algorithm.average(theta, thetas, weights))  # line 11
         theta = algorithm.correct(theta, r, walk)  # lines 12-17: S steps on the whole graph
         ended = time.perf_counter()
-        judging, local = judged - started, [update.report.seconds_local for update in updates]
-        busy = max([judging, *local]) if channel.parallel else judging + sum(local)
+        own, local = free - started, [update.report.seconds_local for update in updates]
+        busy = max([own, *local]) if channel.parallel else own + sum(local)
         unjudged = RoundResult(
             round=r,
             theta=theta,
@@ -111,21 +119,9 @@ def run_server(
     return theta
 
 
-class Trainee(Protocol):
-    """A machine, as the loop sees it."""
-
-    def measures(self, round_: int) -> bool:
-        """Whether this round begins with diagnostics."""
-
-    def measure(self, theta: Tensor) -> Tensor:
-        """The gradient there over all that this machine trains on."""
-
-    def learn(self, order: Order, round_: int) -> MachineRound: ...
-
-
 def run_machine(first_round: int, num_rounds: int, machine: Trainee, channel: MachineChannel) -> None:
     for r in range(first_round, num_rounds + 1):  # line 1
-        order = channel.receive()  # line 3
+        order = machine.receive(channel.receive())  # line 3
         if machine.measures(r) and order.theta is not None:
             channel.send_measured(machine.measure(order.theta))
         update = _in_step(machine.learn(order, r), channel)  # lines 4-9

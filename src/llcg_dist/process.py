@@ -75,6 +75,14 @@ def end_with_launcher() -> None:
         os._exit(1)
 
 
+def keep_freed_memory() -> None:
+    """A step frees its large buffers and needs them again in the next: glibc would give them back to the kernel, which
+    hands them out again page by page, emptied. At most half a gigabyte is kept."""
+    glibc = ctypes.CDLL(None)
+    glibc.mallopt(-3, 2**28)  # M_MMAP_THRESHOLD: larger ones still come and go
+    glibc.mallopt(-1, 2**29)  # M_TRIM_THRESHOLD
+
+
 def fail(message: str, exit_code: int) -> int:
     """Tells the user, and the launcher through torchrun's error file."""
     print_error(message)

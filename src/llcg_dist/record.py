@@ -15,7 +15,7 @@ from torch import Tensor
 
 from llcg_dist.comm.ledger import Ledger
 from llcg_dist.config import to_yaml
-from llcg_dist.core.evaluate import Scores
+from llcg_dist.core.evaluate import OTHER, Scores
 from llcg_dist.data.graph import edges_between_parts
 from llcg_dist.data.store import Shard, write_bytes, write_json
 from llcg_dist.engine import RoundResult
@@ -88,6 +88,10 @@ class Recorder:
             "skipped_parts": result.skipped_parts,
         }
         row |= {name: _number(value) if isinstance(value, float) else value for name, value in result.notes.items()}
+        if self._config.evaluate.both_statistics:
+            kind, other = OTHER[self._config.algorithm.batchnorm_stats], scores.other if scores else None
+            row[f"val_score_{kind}"] = _number(other.val if other else None)
+            row[f"test_score_{kind}"] = _number(other.test if other else None)
         row |= checkpoint
         if reports:
             self._peak_rss_mb_machine = max(report.peak_rss_mb for report in reports)

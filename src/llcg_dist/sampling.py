@@ -1,5 +1,6 @@
 """Seeds -> Batch: one rectangular CSR block (blocks.py) per message-passing layer, sampled by DGL."""
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -42,6 +43,7 @@ class NeighborSampler:
         # Built from CSC arrays (for an undirected graph CSC = CSR) the topology shares the mapped file, without a copy.
         no_ids = torch.empty(0, dtype=indptr.dtype)
         self._topology = dgl.graph(("csc", (indptr, indices, no_ids)), num_nodes=topology.num_nodes)
+        self._numbers = torch.full((topology.num_nodes,), -1, dtype=indptr.dtype)
 
     def sample(self, seeds: Array, seed: int) -> Batch:
         """The same bits for the same seeds and seed: DGL is seeded anew for every batch, in the calling thread."""
@@ -50,21 +52,28 @@ class NeighborSampler:
         nodes = outputs
         blocks: list[Block] = []
         for layer, fanout in enumerate(reversed(self._fanouts)):
-            sampled = dgl.to_block(self._frontier(nodes, fanout, (seed, layer)), nodes)
+            sampled = self._sampled(nodes, fanout, (seed, layer))
             indptr, indices, _ = sampled.adj_tensors("csc")
             num_dst, nodes = len(nodes), sampled.srcdata[dgl.NID]
-            blocks.insert(0, Block(indptr, indices, len(nodes), num_dst, self._degree[nodes]))
+            blocks.insert(0, Block(indptr, indices, len(nodes), num_dst, self._degree.index_select(0, nodes)))
         return Batch(nodes, outputs, blocks)
 
+    def _sampled(self, nodes: Tensor, fanout: Fanout, seed: tuple[int, int]) -> dgl.DGLGraph:
+        """The sampled edges that lead to `nodes`, in a graph of their ends alone: `nodes` first."""
+        if isinstance(fanout, float) or (self._method == "labor" and fanout != -1):
+            return dgl.to_block(self._frontier(nodes, fanout, seed), nodes)
+        # Draws the same edges as sample_neighbors. Left to make its own array for the new numbers, DGL takes one of
+        # int64 for int32 graphs too, and mixes up the nodes of every block after the first.
+        numbers = {f"__mapping{os.getpid()}": [self._numbers]}
+        return dgl.sampling.sample_neighbors_fused(self._topology, nodes, fanout, copy_edata=False, mapping=numbers)
+
     def _frontier(self, nodes: Tensor, fanout: Fanout, seed: tuple[int, int]) -> dgl.DGLGraph:
-        """The sampled edges that lead to `nodes`."""
+        """The sampled edges that lead to `nodes`, in the whole graph's numbers."""
         if isinstance(fanout, float):
             return self._share(nodes.numpy(), fanout, np.random.default_rng(np.random.SeedSequence(seed)))
-        if self._method == "labor" and fanout != -1:
-            number = torch.tensor([seed[0] * len(self._fanouts) + seed[1]])  # DGL's own seed does not reach LABOR
-            seed_of_layer = dgl.backend.zerocopy_to_dgl_ndarray(number)
-            return dgl.sampling.sample_labors(self._topology, nodes, fanout, random_seed=seed_of_layer)[0]
-        return dgl.sampling.sample_neighbors(self._topology, nodes, fanout)
+        number = torch.tensor([seed[0] * len(self._fanouts) + seed[1]])  # DGL's own seed does not reach LABOR
+        seed_of_layer = dgl.backend.zerocopy_to_dgl_ndarray(number)
+        return dgl.sampling.sample_labors(self._topology, nodes, fanout, random_seed=seed_of_layer)[0]
 
     def _share(self, nodes: Array, share: float, rng: np.random.Generator) -> dgl.DGLGraph:
         """ceil(share · degree) of each node's neighbours: those that drew the smallest numbers."""

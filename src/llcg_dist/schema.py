@@ -70,6 +70,9 @@ class AlgorithmConfig:
     """Length of that step; default 1 (momentum, nesterov) or 0.01 (adam)."""
     server_momentum: float = 0.9
     """What momentum and nesterov keep of their last step; adam's first beta."""
+    exchange_dtype: str = "float32"
+    """How models cross between server and machines: float32 (as they are), or rounded to bfloat16 or int8, where what
+    one message leaves out goes with the next."""
     feature_cache: int = 0
     """ggs, full_sync: bytes of remote features that a machine may keep, the most requested first; 0 keeps none."""
     storage_overhead: float = 0.1
@@ -120,6 +123,8 @@ class EvaluateConfig:
     """Nodes that evaluation computes at a time (fewer where they have more than 8 neighbours on average)."""
     scratch: str | None = None
     """Folder for the hidden states of a graph whose states exceed memory; by default they stay in memory."""
+    both_statistics: bool = False
+    """Also score with the other kind of BatchNorm statistics than algorithm.batchnorm_stats, in columns of its own."""
 
 
 @dataclass
@@ -154,6 +159,9 @@ class ClusterConfig:
     """auto, cpu or cuda; ranks of a host take its GPUs in turn."""
     interface: str | None = None
     """Network interface of the ranks; default: lo on one host, else the one that leads to the job's head."""
+    start: str = "auto"
+    """How `llcg train` starts ranks: fork (from one process that has imported everything), spawn (each imports for
+    itself), or auto (fork unless the ranks may use a GPU)."""
     threads: int = 1
     """CPU threads of each rank; 0 shares the host's cores among its ranks (the bits depend on the number)."""
     timeout: float = 120.0

@@ -28,4 +28,8 @@ def measuring(seed: int, who: int, round_: int) -> np.random.Generator:
 
 def seed_torch(rng: np.random.Generator) -> None:
     """Dropout and initial weights draw from torch's global generator."""
-    torch.manual_seed(int(rng.integers(2**63)))
+    torch.manual_seed(torch_seed(rng))
+
+
+def torch_seed(rng: np.random.Generator) -> int:
+    return int(rng.integers(2**63))

@@ -1,6 +1,7 @@
 """The server: the whole graph, the correction steps, the judging of every round, the records."""
 
 import dataclasses
+import logging
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -14,9 +15,10 @@ from llcg_dist.algorithms import Algorithm, build_algorithm
 from llcg_dist.checkpoint import SERVER, CheckpointFiles, Saver, fitting
 from llcg_dist.comm.channel import Report, ServerChannel, Update
 from llcg_dist.comm.ledger import Traffic
-from llcg_dist.core.accept import Accepted, accept
+from llcg_dist.core.accept import Accepted, accept, is_finite
 from llcg_dist.core.average import averaging_weights, weighted_average
-from llcg_dist.core.evaluate import Evaluator
+from llcg_dist.core.evaluate import Evaluator, affordable_every
+from llcg_dist.core.exchange import server_end
 from llcg_dist.core.learner import Learner, Walker
 from llcg_dist.core.learning_rate import LearningRates
 from llcg_dist.core.objective import class_shares
@@ -33,6 +35,8 @@ from llcg_dist.sampling import NeighborSampler, fanouts_per_layer
 from llcg_dist.schema import AUTO, Config
 from llcg_dist.step_chooser import StepChooser
 from llcg_dist.worker import Assignment, message_sizes, peak_rss_mb
+
+log = logging.getLogger(__name__)
 
 
 class Server:
@@ -65,8 +69,9 @@ class Server:
         self._paper_bytes = state_dict_bytes(model) + model.unused_bytes
         algorithm = build_algorithm(config)
         self._shares_gradients = algorithm.shares_gradients
-        self.sizes = message_sizes(model, self._shares_gradients)
         self._statistics = statistics_mask(model)
+        self._exchange = server_end(config.algorithm.exchange_dtype, self._statistics)
+        self.sizes = message_sizes(self._exchange.codec, self._shares_gradients)
         # Where steps are shared the server takes the machines' own steps, so that it holds their model.
         lr = config.train.local_lr if self._shares_gradients else config.train.server_lr
         rates = LearningRates(config.train, algorithm.local_steps(self.planned_rounds), self.planned_rounds)
@@ -75,11 +80,13 @@ class Server:
         view = GraphView(graph, correction_nodes)
         sampler = NeighborSampler(view.topology, fanouts_per_layer(config.sampling.server_fanout, model.depth))
         self._corrector = Learner(view, model, sampler, walker, config.train, device)
+        self._expected_steps = 0 if config.algorithm.S == AUTO else config.algorithm.S  # auto: as in the last round
         self._outer = outer_optimizer(config.algorithm, self._statistics)
         judged_model = build_model(config.model, graph.num_features, graph.num_classes)
-        chunk, scratch = config.evaluate.chunk, config.evaluate.scratch
-        self._evaluator = Evaluator(graph, judged_model, config.algorithm.batchnorm_stats, chunk, scratch)
+        chunk, scratch, both = config.evaluate.chunk, config.evaluate.scratch, config.evaluate.both_statistics
+        self._evaluator = Evaluator(graph, judged_model, config.algorithm.batchnorm_stats, chunk, scratch, both)
 
+        self._explained_waiting = False
         self._notes: Row = {}
         self._diagnostics: Diagnostics | None = None
         if config.diagnostics.every and assignment is not None:
@@ -108,6 +115,7 @@ class Server:
             raise ValueError(f"{tuple(self._theta.shape)} parameters for a model of {size}")
         self._corrector.load_optimizer_state(saved["optimizer"])
         self._outer.load_state(saved["outer"])
+        self._exchange.load_state(saved["exchange"])
         if self._chooser:
             self._chooser.load_state(saved["auto_s"])
         if len(self._recorder.rows) < self.start_round:
@@ -143,13 +151,11 @@ class Server:
     def _walk(self, theta: Tensor, round_: int, steps: int | str) -> Tensor:
         if isinstance(steps, str):
             assert self._chooser is not None
+            started = time.perf_counter()
             steps, why = self._chooser.choose(theta, round_, self._steps[round_ - 1])
-            self._notes |= why
-        self._notes["S"] = steps
-        corrected = self._corrector.walk(theta, round_, steps)[0] if steps else theta  # S=0: to the last bit
-        if self._chooser:
-            self._chooser.learn(corrected, round_, steps)
-        return corrected
+            self._notes |= why | {"seconds_auto_s": time.perf_counter() - started}
+        self._notes["S"] = self._expected_steps = steps
+        return self._corrector.walk(theta, round_, steps)[0] if steps else theta  # S=0: to the last bit
 
     # What the round loop asks for: see engine.Steward.
 
@@ -158,11 +164,20 @@ class Server:
 
     def measure(self, theta: Tensor, gradients: Sequence[Tensor], round_: int) -> None:
         assert self._diagnostics is not None
-        self._notes |= self._diagnostics.measure(theta, round_, gradients, self._steps)
+        self._notes |= self._diagnostics.measure(self._exchange.held, round_, gradients, self._steps)
+
+    def prepare(self, round_: int) -> None:
+        if self._expected_steps:
+            started = time.perf_counter()
+            self._corrector.draw_ahead(round_, self._expected_steps)
+            self._notes["seconds_prepare"] = time.perf_counter() - started
 
     def notes(self) -> Row:
         notes, self._notes = self._notes, {}
         return notes
+
+    def message(self, theta: Tensor) -> Tensor:
+        return self._exchange.send(theta)
 
     def share_steps(self, theta: Tensor, round_: int, channel: ServerChannel) -> Tensor:
         self._corrector.begin(theta, round_)
@@ -177,14 +192,16 @@ class Server:
         return self._corrector.theta()
 
     def admit(self, theta: Tensor, updates: list[Update], round_: int) -> tuple[list[Tensor], list[float], list[int]]:
-        accepted = accept([update.theta for update in updates], self._weights, self.sizes.update)
+        models = self._exchange.received(theta, [update.theta for update in updates])
+        size = self.sizes.update if self._shares_gradients else self._theta.numel()
+        accepted = accept(models, self._weights, size)
         for part in accepted.skipped:
             loss = updates[part].report.train_loss
             happened = f"part {part} sent parameters that are not finite in round {round_} (its loss {loss:.4g})"
             self._refuse(happened, accepted)
         thetas = [self._completed(theta, vector) for vector in accepted.vectors]
         if self._chooser:
-            self._chooser.note_updates(theta, thetas)
+            self._chooser.note_updates(theta, thetas, accepted.weights)
         return thetas, accepted.weights, accepted.skipped
 
     def _refuse(self, happened: str, accepted: Accepted) -> None:
@@ -204,7 +221,7 @@ class Server:
         return self._outer.step(theta, average)
 
     def keep(self, result: RoundResult) -> None:
-        if not bool(torch.isfinite(result.theta).all()):
+        if not is_finite(result.theta):
             lr = self._config.train.server_lr
             raise TrainingError(f"round {result.round}: the correction diverged; lower train.server_lr (now {lr:g})")
         self._recorder.sync()
@@ -221,7 +238,22 @@ class Server:
         best = self._recorder.best_score
         if scores and scores.val is not None and (best is None or scores.val > best):
             self._recorder.save_model("best.pt", self._evaluator.state_dict())
-        self._recorder.round(result, scores, time.perf_counter() - started, self._checkpoint_row(result))
+        seconds = time.perf_counter() - started
+        self._recorder.round(result, scores, seconds, self._checkpoint_row(result))
+        if due and result.round < self._config.num_rounds:
+            self._explain_waiting(seconds, result.reports)
+
+    def _explain_waiting(self, seconds: float, reports: Sequence[Report]) -> None:
+        """Once: an evaluation that takes longer than the local steps cannot hide behind them."""
+        local = max((report.seconds_local for report in reports), default=seconds)
+        every = affordable_every(seconds, local, self._config.evaluate.every)
+        if every and not self._explained_waiting:
+            self._explained_waiting = True
+            log.warning(
+                "evaluation takes longer (%.2g s) than the machines' local steps (%.2g s), and they wait for it: "
+                "evaluate.every=%d would cost a tenth of the time at most",
+                *(seconds, local, every),
+            )
 
     def whole_round(self) -> int:
         return self._whole_round
@@ -231,6 +263,7 @@ class Server:
             "theta": result.theta,
             "optimizer": self._corrector.optimizer_state(),
             "outer": self._outer.state(),
+            "exchange": self._exchange.state(),
             "auto_s": self._chooser.state() if self._chooser else None,
             "messages": self._ledger.as_json()["messages"],
             "result": _pack(result),

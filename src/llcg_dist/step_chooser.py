@@ -1,4 +1,4 @@
-"""S=auto at the server: draws the round's batch, measures what core/auto_s.py decides by, and tells it how it went."""
+"""S=auto at the server: draws the round's batch and measures what core/auto_s.py decides by."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -25,31 +25,22 @@ class StepChooser:
         degree = degrees_within_parts(graph, assignment)
         self._gradients = CutGradients(self._model, view, sampler, assignment, degree, device)
         self._rule = AutoS(config.algorithm.S_max)
-        self._divergence = self._loss = 0.0
+        self._divergence = 0.0
 
-    def note_updates(self, start: Tensor, updates: Sequence[Tensor]) -> None:
-        self._divergence = divergence(start, updates, self._learned)
+    def note_updates(self, start: Tensor, updates: Sequence[Tensor], weights: Sequence[float]) -> None:
+        self._divergence = divergence(start, updates, weights, self._learned)
 
     def choose(self, theta: Tensor, round_: int, local_steps: int) -> tuple[int, dict[str, Any]]:
         """S, and why, for the model that the machines' average led to."""
         load_flat(self._model, theta)
-        batch, seed = self._batch(round_)
-        self._loss = self._gradients.loss(batch, seed)
-        terms = Terms(*self._gradients.products(batch, seed), self._divergence)
+        rng = seeding.measuring(self._config.seed, seeding.SERVER, round_)
+        size = min(self._config.train.server_batch_size, len(self._nodes))
+        batch = rng.choice(self._nodes, size, replace=False)
+        terms = Terms(*self._gradients.products(batch, int(rng.integers(2**31))), self._divergence)
         return self._rule.choose(terms, local_steps)
-
-    def learn(self, theta: Tensor, round_: int, steps: int) -> None:
-        """`theta`: where those steps led."""
-        load_flat(self._model, theta)
-        self._rule.learn(self._loss, self._gradients.loss(*self._batch(round_)), steps)
 
     def state(self) -> dict[str, Any]:
         return self._rule.state()
 
     def load_state(self, state: dict[str, Any]) -> None:
         self._rule.load_state(state)
-
-    def _batch(self, round_: int) -> tuple[Array, int]:
-        rng = seeding.measuring(self._config.seed, seeding.SERVER, round_)
-        size = min(self._config.train.server_batch_size, len(self._nodes))
-        return rng.choice(self._nodes, size, replace=False), int(rng.integers(2**31))

@@ -40,6 +40,7 @@ from llcg_dist.process import (
     fail,
     ignore_signals,
     interrupt,
+    keep_freed_memory,
     log_to,
     name_of,
 )
@@ -95,6 +96,7 @@ def _run_and_explain(overrides: Sequence[str]) -> int:
 
 def run(config: Config, me: Rank) -> None:
     torch.set_num_threads(threads_per_rank(config.cluster.threads, int(os.environ.get("LOCAL_WORLD_SIZE", 1))))
+    keep_freed_memory()
     torch.set_flush_denormal(True)  # denormals slow a step down many times and mean nothing to the result
     algorithm = build_algorithm(config)
     if algorithm.trains_on_parts and config.cluster.backend != "loopback":

@@ -2,21 +2,25 @@
 
 import logging
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from llcg_dist import seeding
 from llcg_dist.algorithms import Algorithm
 from llcg_dist.checkpoint import CheckpointFiles, Saver, fitting, part_owner
 from llcg_dist.comm.channel import MachineRound, Order, Report, Sizes, Update
 from llcg_dist.comm.features import FeatureTraffic
+from llcg_dist.core.accept import is_finite
+from llcg_dist.core.codec import Codec
+from llcg_dist.core.exchange import machine_end
 from llcg_dist.core.learner import Learner, Walker
 from llcg_dist.core.learning_rate import LearningRates
 from llcg_dist.core.objective import calibration, class_shares
-from llcg_dist.core.parameters import flatten, statistics_mask
+from llcg_dist.core.parameters import statistics_mask
 from llcg_dist.data.views import View
 from llcg_dist.diagnostics import LocalGradient, due
 from llcg_dist.models import build_model
@@ -57,7 +61,8 @@ class Machine:
         start_round = assignment.start_round
         model = build_model(config.model, view.num_features, view.num_classes)
         self._statistics = statistics_mask(model)
-        self.sizes = message_sizes(model, self._shares_gradients)
+        self._exchange = machine_end(config.algorithm.exchange_dtype, self._statistics)
+        self.sizes = message_sizes(self._exchange.codec, self._shares_gradients)
         machines_in_one = config.cluster.num_machines if config.algorithm.name == "single" else 1
         batch_size = config.train.local_batch_size * machines_in_one
         rates = LearningRates(config.train, self._steps, assignment.planned_rounds)
@@ -73,8 +78,12 @@ class Machine:
             saved = files.load(start_round)
             with fitting(part_owner(part), start_round):
                 self._learner.load_optimizer_state(saved["optimizer"])
+                self._exchange.load_state(saved["exchange"])
         files.drop_after(start_round)
         self.saver = Saver(files, config.checkpoint.every, config.checkpoint.keep, config.num_rounds, start_round)
+
+    def receive(self, order: Order) -> Order:
+        return order if order.theta is None else replace(order, theta=self._exchange.received(order.theta))
 
     def measures(self, round_: int) -> bool:
         return due(self._config, round_)
@@ -86,6 +95,7 @@ class Machine:
     def learn(self, order: Order, round_: int) -> MachineRound:
         """Lines 4-9 of Algorithm 2: steps(r) local steps from the model that the server sent."""
         started, waited = time.perf_counter(), 0.0
+        log.info("round %d: %d local steps begin", round_, self._steps[round_ - 1])
         self.saver.prune(order.whole_round)
         self._learner.begin(order.theta, round_)
         for _ in range(self._steps[round_ - 1]):
@@ -97,12 +107,15 @@ class Machine:
             self._learner.advance()
         theta, fetched = self._learner.theta(), self._fetched.take()
         seconds = time.perf_counter() - started - waited - fetched.seconds
-        if not bool(torch.isfinite(theta).all()):
+        if not is_finite(theta):
             log.warning("round %d: parameters are not finite; the optimiser starts anew", round_)
             self._learner.reset_optimizer()  # its moments are poisoned too
-        self.saver.save(round_, lambda: {"optimizer": self._learner.optimizer_state()})
-        report = self._report(seconds, self._steps[round_ - 1], fetched)
-        return Update(theta[self._statistics] if self._shares_gradients else theta, report)
+        message = theta[self._statistics] if self._shares_gradients else self._exchange.send(theta)
+        self.saver.save(round_, self._state)
+        return Update(message, self._report(seconds, self._steps[round_ - 1], fetched))
+
+    def _state(self) -> dict[str, Any]:
+        return {"optimizer": self._learner.optimizer_state(), "exchange": self._exchange.state()}
 
     def _report(self, seconds: float, steps: int, fetched: FeatureTraffic) -> Report:
         saver = self.saver
@@ -129,11 +142,11 @@ def _logit_shift(view: View, everywhere: list[float] | None) -> Tensor | None:
     return calibration(shares, torch.tensor(everywhere, dtype=torch.float64), len(labels), view.task)
 
 
-def message_sizes(model: nn.Module, shares_gradients: bool) -> Sizes:
+def message_sizes(codec: Codec, shares_gradients: bool) -> Sizes:
     """What crosses between server and machine: see Update and Order."""
-    model_size, statistics = flatten(model).numel(), int(statistics_mask(model).sum())
-    update = statistics if shares_gradients else model_size
-    return Sizes(model_size, update, gradient=model_size - statistics, model_every_round=not shares_gradients)
+    statistics = len(codec.statistics)
+    update = statistics if shares_gradients else codec.elements
+    return Sizes(codec.elements, update, codec.size - statistics, not shares_gradients, codec.dtype)
 
 
 def peak_rss_mb() -> float:

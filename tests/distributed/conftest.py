@@ -30,6 +30,10 @@ BASELINES = {
     "auto_s": ["algorithm.S=auto", "algorithm.S_max=4", "train.server_batch_size=64"],
     "diagnosed": ["diagnostics.every=2", "diagnostics.hessian_steps=2"],
     "diagnosed_halo": ["algorithm=subgraph_approx", "diagnostics.every=3", "diagnostics.hessian_steps=2"],
+    "int8": ["algorithm.exchange_dtype=int8"],
+    "bfloat16": ["algorithm.exchange_dtype=bfloat16", "algorithm=psgd_pa"],
+    "ggs_int8": ["algorithm=ggs", "algorithm.exchange_dtype=int8"],
+    "diagnosed_int8": ["diagnostics.every=2", "diagnostics.hessian_steps=2", "algorithm.exchange_dtype=int8"],
     "cut_edges": ["sampling.server_minibatch=cut_edges", "sampling.server_fanout=0.5", "sampling.fanout=0.3"],
 }
 

@@ -48,7 +48,8 @@ def test_what_is_measured_makes_sense(runs: Path) -> None:
 def test_auto_chooses_says_why_and_sends_nothing_for_it(runs: Path) -> None:
     found = rows(runs / "auto_s")
     assert all(0 <= row["S"] <= 4 for row in found)
-    why = {"auto_s_g_global", "auto_s_g_local", "auto_s_kappa_a", "auto_s_divergence", "auto_s_bound", "auto_s_wanted"}
+    why = {"g_global", "g_local", "kappa_a", "divergence", "alignment", "useful", "demand"}
+    why = {f"auto_s_{name}" for name in why}
     assert all(why <= row.keys() for row in found)
     assert all(row["S"] == 1 and not why & row.keys() for row in rows(runs / "llcg"))
     assert wire(runs / "auto_s") == wire(runs / "llcg")

@@ -99,6 +99,17 @@ def test_only_parameters_and_a_little_control_cross(runs: Path) -> None:
     assert summary(runs / "llcg")["total_bytes"] == sum(message["bytes"] for message in wire["messages"])
 
 
+@pytest.mark.parametrize(("name", "dtype", "share"), [("int8", "int8", 0.28), ("bfloat16", "bfloat16", 0.5)])
+def test_rounded_models_are_counted_as_sent(runs: Path, name: str, dtype: str, share: float) -> None:
+    """The model of these tests is small: scales and statistics weigh more than in a real one."""
+    wire = json.loads((runs / name / "wire.json").read_text())
+    models = [message for message in wire["messages"] if message["kind"] == "parameters"]
+    assert {message["dtype"] for message in models} == {dtype}
+    for row, whole in zip(rows(runs / name), rows(runs / "llcg"), strict=True):
+        assert row["bytes_up"] == row["bytes_down"] <= share * whole["bytes_up"]
+    assert model_bytes(runs / name) != model_bytes(runs / "llcg")
+
+
 def test_psgd_pa_and_full_sync_on_one_machine_are_single(tmp_path: Path) -> None:
     common = ["experiment=tiny", "cluster.num_machines=1", f"partition.root={tmp_path}/parts"]
     for method in ("psgd_pa", "full_sync", "single"):

@@ -99,7 +99,10 @@ def test_a_signal_ends_every_process(tmp_path: Path, signal_: signal.Signals, co
 
 def test_ranks_do_not_outlive_a_killed_launcher(tmp_path: Path) -> None:
     process = started(tmp_path)
-    assert len(members(process)) == 3
+    ranks = {rank: pid for pid in members(process) if (rank := rank_of(pid)) is not None}
+    assert sorted(ranks) == [0, 1, 2]
+    for pid in ranks.values():  # forked, and yet they look like what they are
+        assert b"\0-m\0llcg_dist.train\0experiment=tiny\0" in Path(f"/proc/{pid}/cmdline").read_bytes()
     process.kill()
     process.wait(10)
     assert wait_until_gone(process, limit=10) == []

@@ -16,12 +16,15 @@ import pytest
 import torch
 
 from llcg_dist import train
+from llcg_dist.checkpoint import Saver
 from llcg_dist.config import load_config
 from llcg_dist.data.partition import ensure_store
+from llcg_dist.engine import RoundResult
 from llcg_dist.errors import TrainingError, UserError
+from llcg_dist.server import Server
 from tests.distributed.jobs import BIN, finish, is_alive, llcg, members, rank_of, rows, start, start_llcg, summary
 
-ROUNDS = 120
+ROUNDS = 80
 JOB = ["experiment=tiny", f"num_rounds={ROUNDS}", "algorithm.K=2", "cluster.max_restarts=3"]
 TIMING = re.compile("seconds_|checkpoint_|warnings")
 
@@ -79,7 +82,7 @@ def test_a_rank_killed_at_any_moment_changes_nothing(undisturbed: Path, tmp_path
     rank = 0 if seed == 0 else chance.randrange(3)
     run_dir = tmp_path / "run"
     process = start_llcg("train", *JOB, f"partition.root={undisturbed}/parts", f"run_dir={run_dir}")
-    wait_for_rows(process, run_dir, chance.randrange(2, 60))
+    wait_for_rows(process, run_dir, chance.randrange(2, ROUNDS // 2))
     victim = next(pid for pid in members(process) if rank_of(pid) == rank)
     if seed % 2:
         owner = "server" if rank == 0 else f"part{rank - 1}"
@@ -171,6 +174,28 @@ def test_a_longer_run_goes_on_where_the_shorter_ended(undisturbed: Path, tmp_pat
     assert summary(tmp_path / "grown")["total_bytes"] == summary(tmp_path / "at_once")["total_bytes"]
 
 
+@pytest.mark.parametrize("dtype", ["bfloat16", "int8"])
+def test_what_rounding_kept_back_survives_a_restart(undisturbed: Path, tmp_path: Path, dtype: str) -> None:
+    """The first start ends in the middle, with an error at the server; the second has only what was saved."""
+    settings = [*JOB, "num_rounds=12", f"algorithm.exchange_dtype={dtype}", f"partition.root={undisturbed}/parts"]
+    alone(*settings, f"run_dir={tmp_path}/at_once")
+
+    def give_out(server: Server, result: RoundResult) -> None:
+        judge(server, result)
+        if result.round == 5:
+            raise TrainingError("the power is gone")
+
+    judge = Server.judge
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Server, "judge", give_out)
+        with pytest.raises(TrainingError, match="power"):
+            alone(*settings, f"run_dir={tmp_path}/twice")
+    Saver.finish_all()
+    alone(*settings, f"run_dir={tmp_path}/twice", "resume=must")
+    assert model(tmp_path / "twice") == model(tmp_path / "at_once")
+    assert timeless(tmp_path / "twice") == timeless(tmp_path / "at_once")
+
+
 def test_other_settings_are_refused_with_the_keys_that_differ(undisturbed: Path, tmp_path: Path) -> None:
     settings = ["experiment=tiny", f"partition.root={undisturbed}/parts", f"run_dir={tmp_path}/run"]
     alone(*settings)
@@ -236,13 +261,16 @@ def poisoned_parts(tmp_path: Path) -> list[str]:
     return [*settings, "verify=sizes", "model.norm=none"]
 
 
-def test_a_machine_that_sends_nan_is_named(tmp_path: Path) -> None:
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int8"])
+def test_a_machine_that_sends_nan_is_named(tmp_path: Path, dtype: str) -> None:
     with pytest.raises(TrainingError, match=r"part 1 sent parameters that are not finite in round 1 .*train.local_lr"):
-        alone(*poisoned_parts(tmp_path), f"run_dir={tmp_path}/fail")
+        alone(*poisoned_parts(tmp_path), f"run_dir={tmp_path}/fail", f"algorithm.exchange_dtype={dtype}")
 
 
-def test_a_machine_that_sends_nan_can_be_skipped(tmp_path: Path) -> None:
-    alone(*poisoned_parts(tmp_path), "on_nonfinite=skip", f"run_dir={tmp_path}/skip")
+@pytest.mark.parametrize("dtype", ["float32", "int8"])
+def test_a_machine_that_sends_nan_can_be_skipped(tmp_path: Path, dtype: str) -> None:
+    settings = [*poisoned_parts(tmp_path), f"algorithm.exchange_dtype={dtype}"]
+    alone(*settings, "on_nonfinite=skip", f"run_dir={tmp_path}/skip")
     assert all(row["skipped_parts"] == [1] for row in rows(tmp_path / "skip"))
     state = torch.load(tmp_path / "skip" / "model.pt", weights_only=True)
     assert all(torch.isfinite(tensor).all() for tensor in state.values())

@@ -10,11 +10,19 @@ import torch
 
 from llcg_dist import train
 from llcg_dist.config import load_config
-from tests.distributed.jobs import BIN, REPOSITORY, finish, llcg, rows, start
+from tests.distributed.jobs import BIN, REPOSITORY, finish, rows, start
 from tests.distributed.slurm import Slurm, processes_of
 from tests.distributed.sockets import listening
 
 SCRIPT = str(REPOSITORY / "launch" / "slurm.sbatch")
+
+
+def model_in_one_process(folder: Path, *job: str) -> bytes:
+    """The bits of `llcg train` (test_equivalence) without starting ranks once more, on the parts of the SLURM job."""
+    torch.set_num_threads(1)
+    places = [f"partition.root={folder}/partitions", f"run_dir={folder}/alone"]
+    train.run(load_config([*job, *places, "cluster.backend=loopback"]), train.Rank())
+    return (folder / "alone" / "model.pt").read_bytes()
 
 
 def test_slurm_trains_over_both_nodes_to_the_bits_of_llcg_train(slurm: Slurm, tmp_path: Path) -> None:
@@ -41,9 +49,7 @@ def test_slurm_trains_over_both_nodes_to_the_bits_of_llcg_train(slurm: Slurm, tm
     assert "round 3/3" in log
     assert seen == {"llcg_dist.cli.slurm": {"127.0.0.1"}, "llcg_dist.train": {"127.0.0.1"}}  # the nodes' NodeAddr
 
-    by_hand = llcg("train", *job, "run_dir=by-hand", cwd=tmp_path)
-    assert by_hand.code == 0, by_hand
-    assert (run_dir / "model.pt").read_bytes() == (tmp_path / "by-hand" / "model.pt").read_bytes()
+    assert (run_dir / "model.pt").read_bytes() == model_in_one_process(tmp_path, *job)
     assert not processes_of(slurm)
 
 
@@ -60,10 +66,8 @@ def test_a_slurm_job_with_a_mistake_fails_and_says_why(slurm: Slurm, tmp_path: P
 @pytest.mark.parametrize("how", [("scontrol", "requeue"), ("scancel", "--batch", "--signal=USR1")], ids=" ".join)
 def test_a_requeued_slurm_job_ends_with_the_same_bits(slurm: Slurm, tmp_path: Path, how: tuple[str, ...]) -> None:
     """Requeued by someone else; or by itself, at the signal that comes before the time limit."""
-    job = ["experiment=tiny", "num_rounds=150", f"partition.root={tmp_path}/parts"]
-    torch.set_num_threads(1)
-    train.run(load_config([*job, "cluster.backend=loopback", f"run_dir={tmp_path}/undisturbed"]), train.Rank())
-
+    job = ["experiment=tiny", "num_rounds=150"]
+    undisturbed = model_in_one_process(tmp_path, *job)
     number = slurm.sbatch(SCRIPT, *job, cwd=tmp_path)
     run_dir = tmp_path / "runs" / f"slurm-{number}"
     metrics, end = run_dir / "metrics.jsonl", time.monotonic() + 120
@@ -77,7 +81,7 @@ def test_a_requeued_slurm_job_ends_with_the_same_bits(slurm: Slurm, tmp_path: Pa
     assert (ended["JobState"], ended["Restarts"]) == ("COMPLETED", "1"), log
     assert "going on after round" in log
     assert [row["round"] for row in rows(run_dir)] == list(range(1, 151))
-    assert (run_dir / "model.pt").read_bytes() == (tmp_path / "undisturbed" / "model.pt").read_bytes()
+    assert (run_dir / "model.pt").read_bytes() == undisturbed
 
 
 def test_a_sweep_through_submitit_runs_on_slurm(slurm: Slurm, tmp_path: Path) -> None:
@@ -95,8 +99,5 @@ def test_a_sweep_through_submitit_runs_on_slurm(slurm: Slurm, tmp_path: Path) ->
         logs = run_dir / "logs" / "torchrun"
         assert sum(len(list((logs / node).glob("*/attempt_0/*/stderr.log"))) for node in ("n1", "n2")) == 3
         assert all((logs / node).is_dir() for node in ("n1", "n2"))
-    alone = load_config(["experiment=tiny", "algorithm.K=2", "cluster.backend=loopback", f"run_dir={tmp_path}/alone"])
-    alone.partition.root = str(tmp_path / "partitions")
-    torch.set_num_threads(1)
-    train.run(alone, train.Rank())
-    assert (folder / "algorithm.K=2" / "model.pt").read_bytes() == (tmp_path / "alone" / "model.pt").read_bytes()
+    of_slurm = (folder / "algorithm.K=2" / "model.pt").read_bytes()
+    assert of_slurm == model_in_one_process(tmp_path, "experiment=tiny", "algorithm.K=2")

@@ -105,6 +105,10 @@ BAD_OVERRIDES: list[tuple[list[str], str]] = [
     (["algorithm=server_only", "algorithm.server_optimizer=adam"], "algorithm.server_optimizer"),
     (["algorithm=full_sync", "algorithm.server_optimizer=momentum"], "algorithm.server_optimizer"),
     (["algorithm.server_step=0.5"], "algorithm.server_step"),
+    (["algorithm.exchange_dtype=float16"], "algorithm.exchange_dtype"),
+    (["algorithm=full_sync", "algorithm.exchange_dtype=int8"], "algorithm.exchange_dtype"),
+    (["algorithm=single", "algorithm.exchange_dtype=bfloat16"], "algorithm.exchange_dtype"),
+    (["algorithm=server_only", "algorithm.exchange_dtype=int8"], "algorithm.exchange_dtype"),
     (["algorithm=server_only", "algorithm.S=auto"], "algorithm.S"),
     (["algorithm=psgd_pa", "algorithm.S=auto"], "algorithm.S"),
     (["algorithm.S=many"], "algorithm.S"),
@@ -116,6 +120,8 @@ BAD_OVERRIDES: list[tuple[list[str], str]] = [
     (["diagnostics.every=-1"], "diagnostics.every"),
     (["diagnostics.repeats=1"], "diagnostics.repeats"),
     (["algorithm=ggs", "diagnostics.every=1"], "diagnostics.every"),
+    (["evaluate.both_statistics=true", "model.norm=none"], "evaluate.both_statistics"),
+    (["evaluate.both_statistics=true", "evaluate.every=0"], "evaluate.both_statistics"),
     (["algorithm=fedavg"], "algorithm"),
     (["model=transformer"], "model"),
     (["model.name=transformer"], "model"),
@@ -247,7 +253,7 @@ def test_an_unknown_dataset_is_refused_however_it_is_named() -> None:
         store_path(load_config(["dataset.name=nowhere"]))
 
 
-PLACES = {"cluster.interface", "run_dir", "partition.root", "checkpoint.dir", "evaluate.scratch"}
+PLACES = {"cluster.interface", "cluster.start", "run_dir", "partition.root", "checkpoint.dir", "evaluate.scratch"}
 
 
 def another(value: Any) -> Any:

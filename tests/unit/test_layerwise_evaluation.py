@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from llcg_dist.blocks import whole_graph
+from llcg_dist.blocks import block_of_rows, degrees, rows_in_place, whole_graph
 from llcg_dist.core.evaluate import Evaluator
 from llcg_dist.core.layerwise import EDGES_PER_NODE, WholeGraphForward, _chunk_bounds, _scratch_array
 from llcg_dist.core.objective import loss, score
@@ -20,7 +20,9 @@ from llcg_dist.core.parameters import flatten, load_flat
 from llcg_dist.data.graph import TEST, TRAIN, UNUSED, VAL, Graph, undirected_csr
 from llcg_dist.errors import UserError
 from llcg_dist.models import build_model
-from llcg_dist.models.stages import GraphModel
+from llcg_dist.models.appnp import Propagate
+from llcg_dist.models.layers import Gat, Gcn, Sage
+from llcg_dist.models.stages import BlockLayer, GraphModel
 from llcg_dist.schema import ModelConfig
 
 F, C = 6, 4
@@ -74,6 +76,49 @@ def test_chunks_of_any_size_give_the_logits_of_one_block(name: str, recalibrate:
     logits = WholeGraphForward(graph, model, chunk, nodes=nodes, recalibrate=recalibrate).logits()
     torch.testing.assert_close(logits[nodes], expected[nodes], rtol=1e-4, atol=1e-5)
     torch.testing.assert_close(flatten(model), flatten(reference), rtol=1e-5, atol=1e-6)
+
+
+LAYERS: dict[str, BlockLayer] = {
+    "sage": Sage(F, C),
+    "gcn": Gcn(F, C, "symmetric"),
+    "gcn by row": Gcn(F, C, "row"),
+    "gat": Gat(F, C, heads=2, average_heads=True),
+    "propagate": Propagate(0.2, "symmetric", first=False, last=False),
+}
+
+
+@pytest.mark.parametrize("name", LAYERS)
+@pytest.mark.parametrize("some", [False, True])
+@torch.no_grad()
+def test_a_layer_reads_in_place_what_it_reads_from_a_block_of_its_own(name: str, some: bool) -> None:
+    graph = random_graph(40, 150, seed=3)
+    x, degree, layer = torch.from_numpy(graph.features), degrees(graph), LAYERS[name]
+    wanted = torch.arange(11) % 3 > 0 if some else None
+    columns, block = block_of_rows(graph, degree, 9, 20, wanted)
+    in_place = rows_in_place(graph, degree, 9, 20, wanted)
+    assert in_place.own(torch.arange(40)).tolist() == block.own(columns).tolist()
+    torch.testing.assert_close(layer(x, in_place), layer(x[columns], block))
+
+
+def test_states_that_are_read_in_place_are_prepared_once_and_only_where_they_were_computed(tmp_path: Path) -> None:
+    """A state on disk has room for the rows that are needed, and for no more."""
+    graph = random_graph(60, 40, seed=6)
+    nodes = np.zeros(60, bool)
+    nodes[int(np.diff(graph.indptr).argmax())] = True
+    model = build_model(ModelConfig(name="sage", layers=3, hidden=8), F, C)
+    states: list[Tensor] = []
+
+    class Kept(WholeGraphForward):
+        def _empty(self, width: int, wanted: Tensor | None) -> Tensor:
+            states.append(torch.full((60, width), -1.0))  # ReLU would show
+            return states[-1]
+
+    logits = Kept(graph, model, 5, nodes=nodes).logits()
+    torch.testing.assert_close(logits[nodes], in_one_block(model, graph)[nodes])
+    computed = [int((state != -1).any(dim=1).sum()) for state in states]
+    assert computed[2] == 1 < computed[1] < computed[0] < 60
+    wanted = WholeGraphForward(graph, model, 5, nodes=nodes)._wanted
+    assert computed == [60 if mask is None else int(mask.sum()) for mask in wanted]
 
 
 @settings(max_examples=50, deadline=None)

@@ -11,9 +11,10 @@ import math
 import os
 import sys
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 from torch.distributed import DistError
 from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs, SignalException, Std
@@ -34,8 +35,9 @@ from torch.distributed.elastic.rendezvous.dynamic_rendezvous import DynamicRende
 from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
 from llcg_dist.cli.console import print_error
+from llcg_dist.cli.forked import be_a_rank, fork_server
 from llcg_dist.cli.hosts import STORE_TIMEOUT, Hosts, Meeting
-from llcg_dist.comm.devices import threads_per_rank
+from llcg_dist.comm.devices import forks_ranks, gpu_here, threads_per_rank
 from llcg_dist.comm.network import listen_on, route_to
 from llcg_dist.comm.rendezvous import exchanged
 from llcg_dist.comm.torch_dist import REFUSED, host_store
@@ -59,12 +61,18 @@ def launch(
     """
     _silence_torchrun()
     registry.register(_Backend.name, _rendezvous)
-    os.environ["OMP_NUM_THREADS"] = str(threads_per_rank(cluster.threads, num_processes))
+    threads = threads_per_rank(cluster.threads, num_processes)
+    os.environ["OMP_NUM_THREADS"] = str(threads)
     log_dir = run_dir / "logs" / "torchrun" / (hosts.name if hosts else "")
     make_folder(run_dir, "run_dir")
     log_dir.mkdir(parents=True, exist_ok=True)
     redirects = {rank: Std.ERR if hosts else Std.ALL if rank else Std.NONE for rank in range(num_processes)}
-    command = ["-m", "llcg_dist.train", *overrides, quoted_override("run_dir", str(run_dir))]
+    settings = [*overrides, quoted_override("run_dir", str(run_dir))]
+    entrypoint: Callable[..., None] | str = sys.executable
+    arguments: list[Any] = ["-m", "llcg_dist.train", *settings]
+    if forks_ranks(cluster.start, cluster.device, gpu_here()):
+        fork_server(threads)
+        entrypoint, arguments = be_a_rank, [settings]
     for attempt in range(hosts.attempts if hosts else 1):
         if attempt:
             print_error("this host lost the job's head; joining again")
@@ -81,10 +89,11 @@ def launch(
             local_addr=route_to(store.host),
             max_restarts=cluster.max_restarts,
             shutdown_timeout=_GRACE,
+            start_method="forkserver",
             logs_specs=DefaultLogsSpecs(log_dir=str(log_dir), redirects=redirects),
         )
         try:
-            code = _run_agent(config, command, run_dir)
+            code = _run_agent(elastic_launch(config, entrypoint), config, arguments, run_dir)
         except (RendezvousError, DistError):  # the head cannot be reached any more
             continue
         if meeting:
@@ -94,10 +103,10 @@ def launch(
     return 1
 
 
-def _run_agent(config: LaunchConfig, command: list[str], run_dir: Path) -> int:
+def _run_agent(agent: elastic_launch, config: LaunchConfig, arguments: list[Any], run_dir: Path) -> int:
     several = config.max_nodes > 1
     try:
-        elastic_launch(config, sys.executable)(*command)
+        agent(*arguments)
     except ChildFailedError as failed:
         return _report(failed, run_dir, rank_0_has_spoken=not several)
     except SignalException as stopped:
@@ -149,7 +158,7 @@ def _rendezvous(parameters: RendezvousParameters) -> RendezvousHandler:
 def _silence_torchrun() -> None:
     """We report failures ourselves, in one line. Its loggers carry levels of their own, so each is told."""
     for name in list(logging.root.manager.loggerDict):
-        if name.startswith("torch.distributed"):
+        if name.startswith(("torch.distributed", "torch.multiprocessing")):
             logging.getLogger(name).setLevel(logging.CRITICAL)
 
 

@@ -9,7 +9,9 @@ from pathlib import Path
 
 from llcg_dist import __version__
 from llcg_dist.cli.console import print_error, say, table
+from llcg_dist.cli.forked import fork_server
 from llcg_dist.cli.help import describe
+from llcg_dist.comm.devices import forks_ranks, gpu_here
 from llcg_dist.config import load_config
 from llcg_dist.errors import TrainingError, UserError
 from llcg_dist.schema import Config
@@ -115,6 +117,8 @@ def _train(arguments: list[str]) -> int:
 def train_job(overrides: list[str], forked: bool = False) -> int:
     """`forked`: the caller made a process for this job, which may train in it where one is enough."""
     config = load_config(overrides)
+    if not forked and forks_ranks(config.cluster.start, config.cluster.device, gpu_here()) and config.cluster.threads:
+        fork_server(config.cluster.threads)  # imports what the ranks need while the job is checked
     # Everything that can be found wrong before processes start is found here, so that it ends in one line.
     num_processes, run_dir = check_job(config)
     if num_processes == 0:

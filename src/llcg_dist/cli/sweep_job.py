@@ -1,14 +1,11 @@
 """One job of a sweep, in processes of its own, so that nothing it does can end the sweep; its outcome comes back.
 
-A job that needs one process only (loopback, single, server_only) is forked from a server process that has imported
-everything once: seconds less for each of many small jobs. Any other starts its ranks as `llcg train` does; on SLURM it
-is the elastic agent of its node.
+A job that needs one process and one thread (loopback, single, server_only) is forked from a server process that has
+imported everything once: seconds less for each of many small jobs. Any other starts its ranks as `llcg train` does; on
+SLURM it is the elastic agent of its node.
 """
 
-import ctypes
-import functools
 import json
-import multiprocessing
 import os
 import signal
 import subprocess
@@ -20,6 +17,7 @@ from typing import Any
 from hydra.core.hydra_config import HydraConfig
 
 from llcg_dist.cli.console import percent, print_error, say
+from llcg_dist.cli.forked import end_with_server, fork_server
 from llcg_dist.config import load_config, quoted_override
 from llcg_dist.errors import UserError
 
@@ -76,7 +74,7 @@ def _console(run_dir: Path, name: str) -> tuple[Path, int]:
 
 
 def _run_here(overrides: list[str], console: Path) -> int:
-    process = _forkserver().Process(target=_be_the_job, args=(overrides, str(console)))
+    process = fork_server(threads=1).Process(target=_be_the_job, args=(overrides, str(console)))
     process.start()
     try:
         process.join()
@@ -89,20 +87,9 @@ def _run_here(overrides: list[str], console: Path) -> int:
     return process.exitcode if process.exitcode is not None else 1
 
 
-@functools.cache
-def _forkserver() -> Any:
-    os.environ["OMP_NUM_THREADS"] = "1"  # read when it imports; jobs with more threads start processes of their own
-    multiprocessing.set_start_method(
-        "forkserver", force=True
-    )  # joblib's workers know a method that the server does not
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["llcg_dist.cli.sweep_server"])
-    return context
-
-
 def _be_the_job(overrides: list[str], console: str) -> None:
-    """In the forked process. It ends with the fork server, which ends with the sweep."""
-    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+    """In the forked process."""
+    end_with_server()
     output = os.open(console, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     os.dup2(output, 1)
     os.dup2(output, 2)

@@ -50,7 +50,8 @@ class Report:
 class Order:
     """What the server sends at the start of a round: the model, and up to which round all ranks have checkpoints.
 
-    No model where the machines hold it already, because every step is shared (full_sync)."""
+    The model as core/exchange.py writes it; a machine reads it with `Trainee.receive`. None where the machines hold it
+    already, because every step is shared (full_sync)."""
 
     theta: Tensor | None
     whole_round: int = 0
@@ -58,7 +59,7 @@ class Order:
 
 @dataclass(frozen=True)
 class Update:
-    """What a machine sends at the end of a round: its parameters and its report.
+    """What a machine sends at the end of a round: its parameters, as core/exchange.py writes them, and its report.
 
     Only the parameters that are not the same everywhere: where every step is shared, BatchNorm's statistics."""
 
@@ -72,13 +73,30 @@ MachineRound = Generator[Tensor, Tensor, Update]
 
 @dataclass(frozen=True)
 class Sizes:
-    """What the messages of a job hold: elements of the model, of an update, of a gradient."""
+    """What the messages of a job hold: elements of the model and of an update (of `dtype`), of a gradient (float32)."""
 
     model: int
     update: int
     gradient: int
     model_every_round: bool = True
     """Otherwise the model crosses once, at the start."""
+    dtype: torch.dtype = torch.float32
+
+
+class Trainee(Protocol):
+    """A machine, as the round loop and the loopback see it."""
+
+    def receive(self, order: Order) -> Order:
+        """Reads the model in it; once for every order."""
+
+    def measures(self, round_: int) -> bool:
+        """Whether this round begins with diagnostics."""
+
+    def measure(self, theta: Tensor) -> Tensor:
+        """The gradient there over all that this machine trains on."""
+
+    def learn(self, order: Order, round_: int) -> MachineRound:
+        """Its part of the round, from an order that it has read."""
 
 
 class ServerChannel(Protocol):

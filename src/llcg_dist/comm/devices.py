@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Sequence
+from pathlib import Path
 
 from llcg_dist.errors import UserError
 
@@ -28,3 +29,13 @@ def choose_backend(requested: str, own_gpu: Sequence[bool]) -> str:
 def threads_per_rank(requested: int, ranks_here: int) -> int:
     """cluster.threads; 0 shares the cores that this process may use among the host's ranks."""
     return requested or max(1, len(os.sched_getaffinity(0)) // ranks_here)
+
+
+def forks_ranks(requested: str, device: str, gpu: bool) -> bool:
+    """cluster.start: auto forks unless ranks may use a GPU, whose driver does not outlive a fork once it is awake."""
+    return requested == "fork" or (requested == "auto" and (device == "cpu" or not gpu))
+
+
+def gpu_here() -> bool:
+    """NVIDIA's or AMD's, by the devices of their drivers: asking torch would wake them."""
+    return any(Path(driver).exists() for driver in ("/dev/nvidiactl", "/dev/kfd"))

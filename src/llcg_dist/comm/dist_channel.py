@@ -7,51 +7,56 @@ import torch
 from torch import Tensor
 
 from llcg_dist.comm.channel import Order, Report, Sizes, Update
+from llcg_dist.comm.envelope import Envelope
 from llcg_dist.comm.features import FeatureTraffic, count_features
 from llcg_dist.comm.ledger import ROWS, Kind, Ledger
 from llcg_dist.comm.torch_dist import Cluster, MachineGroup
 
 
 class DistServerChannel:
-    """The server's end. `rank_of_part[p]` is the rank that trains part p."""
+    """The server's end. `rank_of_part[p]` is the rank that trains part p. What was gathered lies where the next will
+    arrive: it is to be used before."""
 
     parallel = True
 
     def __init__(self, cluster: Cluster, rank_of_part: Sequence[int], sizes: Sizes) -> None:
         self._cluster, self._rank_of_part, self._sizes = cluster, list(rank_of_part), sizes
+        self._orders = _orders(cluster, sizes)
+        self._updates = {rank: _update(cluster, sizes) for rank in rank_of_part}
+        self._gradients: dict[int, Envelope] = {}
         self.ledger = cluster.ledger
 
     def broadcast(self, order: Order) -> None:
-        self._cluster.broadcast(torch.tensor([order.whole_round]), Kind.CONTROL)
+        envelope = self._orders[order.theta is not None]
+        envelope.control.fill_(order.whole_round)
         if order.theta is not None:
-            self._cluster.broadcast(order.theta.to(self._cluster.wire_device), Kind.PARAMETERS)
+            envelope.content.copy_(order.theta)
+        self._cluster.broadcast_envelope(envelope, Kind.PARAMETERS)
 
     def gather_gradients(self, round_: int) -> Sequence[Tensor]:
-        return self._gather(self._sizes.gradient, Kind.GRADIENTS)
+        return self._gradients_of_all()
 
     def broadcast_gradient(self, mean: Tensor) -> None:
         self._cluster.broadcast(mean.to(self._cluster.wire_device), Kind.GRADIENTS)
 
     def gather_measured(self) -> Sequence[Tensor]:
         with self.ledger.also_allowing(Kind.GRADIENTS):
-            return self._gather(self._sizes.gradient, Kind.GRADIENTS)
+            return self._gradients_of_all()
 
     def gather(self, round_: int) -> Sequence[Update]:
-        thetas = self._gather(self._sizes.update, Kind.PARAMETERS)
-        packed = self._cluster.gather(torch.zeros(Report.size(), dtype=torch.float64), Kind.CONTROL)
-        reports = [Report.unpack(packed[rank]) for rank in self._rank_of_part]
-        for report in reports:
-            count_features(report, self.ledger)
-        return [Update(theta, report) for theta, report in zip(thetas, reports, strict=True)]
+        self._cluster.collect(None, self._updates, Kind.PARAMETERS)
+        arrived = [self._updates[rank] for rank in self._rank_of_part]
+        updates = [Update(envelope.content.cpu(), Report.unpack(envelope.control)) for envelope in arrived]
+        for update in updates:
+            count_features(update.report, self.ledger)
+        return updates
 
-    def _gather(self, size: int, kind: Kind) -> list[Tensor]:
-        """One vector from every machine, in part order."""
-        if size == 0:
-            return [torch.empty(0)] * len(self._rank_of_part)
-        # A gather wants a tensor of the server's own too; it stays where it is.
-        own = torch.zeros(size, device=self._cluster.wire_device)
-        found = self._cluster.gather(own, kind)
-        return [found[rank].cpu() for rank in self._rank_of_part]
+    def _gradients_of_all(self) -> list[Tensor]:
+        """One from every machine, in part order."""
+        if not self._gradients:  # few methods send any
+            self._gradients = {rank: _gradient(self._cluster, self._sizes) for rank in self._rank_of_part}
+        self._cluster.collect(None, self._gradients, Kind.GRADIENTS)
+        return [self._gradients[rank].content.cpu() for rank in self._rank_of_part]
 
 
 class DistMachineChannel:
@@ -59,31 +64,51 @@ class DistMachineChannel:
 
     def __init__(self, cluster: Cluster, sizes: Sizes) -> None:
         self._cluster, self._sizes = cluster, sizes
+        self._orders, self._update = _orders(cluster, sizes), _update(cluster, sizes)
+        self._gradient: Envelope | None = None
         self._holds_model = False
 
     def receive(self) -> Order:
-        whole_round = self._cluster.broadcast(torch.zeros(1, dtype=torch.int64), Kind.CONTROL)
-        if self._holds_model and not self._sizes.model_every_round:
-            return Order(None, int(whole_round))
+        brings_model = self._sizes.model_every_round or not self._holds_model
+        envelope = self._orders[brings_model]
+        self._cluster.broadcast_envelope(envelope, Kind.PARAMETERS)
         self._holds_model = True
-        return Order(self._receive(self._sizes.model, Kind.PARAMETERS), int(whole_round))
+        return Order(envelope.content.cpu() if brings_model else None, int(envelope.control))
 
     def mean_gradient(self, own: Tensor) -> Tensor:
-        self._cluster.gather(own.to(self._cluster.wire_device), Kind.GRADIENTS)
-        return self._receive(self._sizes.gradient, Kind.GRADIENTS)
+        envelope = self._send_gradient(own)
+        return self._cluster.broadcast(envelope.content, Kind.GRADIENTS).cpu()
 
     def send_measured(self, gradient: Tensor) -> None:
         with self._cluster.ledger.also_allowing(Kind.GRADIENTS):
-            self._cluster.gather(gradient.to(self._cluster.wire_device), Kind.GRADIENTS)
+            self._send_gradient(gradient)
+
+    def _send_gradient(self, gradient: Tensor) -> Envelope:
+        self._gradient = self._gradient or _gradient(self._cluster, self._sizes)
+        self._gradient.content.copy_(gradient)
+        self._cluster.collect(self._gradient, {}, Kind.GRADIENTS)
+        return self._gradient
 
     def send(self, update: Update) -> None:
-        if self._sizes.update:
-            self._cluster.gather(update.theta.to(self._cluster.wire_device), Kind.PARAMETERS)
-        self._cluster.gather(update.report.pack(), Kind.CONTROL)
+        self._update.content.copy_(update.theta)
+        self._update.control.copy_(update.report.pack())
+        self._cluster.collect(self._update, {}, Kind.PARAMETERS)
         self._cluster.ledger.end_round()
 
-    def _receive(self, size: int, kind: Kind) -> Tensor:
-        return self._cluster.broadcast(torch.empty(size, device=self._cluster.wire_device), kind).cpu()
+
+def _orders(cluster: Cluster, sizes: Sizes) -> dict[bool, Envelope]:
+    """One that brings the model, and one that does not."""
+    control, device = torch.zeros(1, dtype=torch.int64), cluster.wire_device
+    return {model: Envelope(control, sizes.model if model else 0, sizes.dtype, device) for model in (True, False)}
+
+
+def _update(cluster: Cluster, sizes: Sizes) -> Envelope:
+    control = torch.zeros(Report.size(), dtype=torch.float64)
+    return Envelope(control, sizes.update, sizes.dtype, cluster.wire_device)
+
+
+def _gradient(cluster: Cluster, sizes: Sizes) -> Envelope:
+    return Envelope(torch.zeros(0, dtype=torch.int64), sizes.gradient, torch.float32, cluster.wire_device)
 
 
 class PeerRows:

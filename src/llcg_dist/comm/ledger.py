@@ -93,9 +93,13 @@ class Ledger:
         self._answers: Counter[Kind] = Counter()
         self._fetched: Counter[str] = Counter()
         self._earlier = _Line()
+        self._enclosed = 0
 
-    def count(self, message: Message, machines: int) -> None:
-        """`machines` messages of this shape are about to cross, one per machine. Called before sending."""
+    def count(self, message: Message, machines: int, enclosed: bool = False) -> None:
+        """`machines` messages of this shape are about to cross, one per machine. Called before sending.
+
+        `enclosed`: inside another one, which was counted already."""
+        self._enclosed += machines if enclosed else 0
         self._require_allowed(message.kind)
         self._add(
             message.kind,
@@ -172,9 +176,9 @@ class Ledger:
         return sum(line.bytes for line in self._lines.values())
 
     def since_start(self) -> tuple[int, int]:
-        """Messages and bytes, without those of earlier starts of the run."""
+        """Messages (as they went over the wire) and bytes, without those of earlier starts of the run."""
         messages = sum(line.count for line in self._lines.values())
-        return messages - self._earlier.count, self.total_bytes() - self._earlier.bytes
+        return messages - self._earlier.count - self._enclosed, self.total_bytes() - self._earlier.bytes
 
     def restore(self, rows: list[dict[str, Any]]) -> None:
         """Goes on from the counts that `as_json` gave to an earlier start of the same run."""

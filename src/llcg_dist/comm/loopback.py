@@ -1,19 +1,13 @@
 """All machines in the server's own process: for tests, for sweeps, and for methods whose only machine is rank 0."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
-from llcg_dist.comm.channel import MachineRound, Order, Update
+from llcg_dist.comm.channel import MachineRound, Order, Trainee, Update
 from llcg_dist.comm.features import FeatureTraffic, count_features
 from llcg_dist.comm.ledger import Direction, Kind, Ledger, Message
-
-Learn = Callable[[Order, int], MachineRound]
-"""(order, round) -> one machine's part of the round."""
-
-Measure = Callable[[Tensor], Tensor]
-"""theta -> one machine's gradient there."""
 
 
 class LoopbackChannel:
@@ -22,20 +16,18 @@ class LoopbackChannel:
 
     parallel = False
 
-    def __init__(
-        self, machines: Sequence[Learn], ledger: Ledger, metered: bool = True, measures: Sequence[Measure] = ()
-    ) -> None:
-        self._machines, self._measures = machines, measures
+    def __init__(self, machines: Sequence[Trainee], ledger: Ledger, metered: bool = True) -> None:
+        self._machines = machines
         self._rounds: list[MachineRound] = []
         self._mean: Tensor | None = None
         self._metered = metered
         self.ledger = ledger
 
     def broadcast(self, order: Order) -> None:
-        self._order = order
-        self._count(torch.tensor([order.whole_round]), Kind.CONTROL, Direction.DOWN)
+        self._orders = [machine.receive(order) for machine in self._machines]
         if order.theta is not None:
             self._count(order.theta, Kind.PARAMETERS, Direction.DOWN)
+        self._count(torch.tensor([order.whole_round]), Kind.CONTROL, Direction.DOWN)
 
     def gather_gradients(self, round_: int) -> Sequence[Tensor]:
         gradients = [machine.send(self._mean) for machine in self._started(round_)]  # type: ignore[arg-type]
@@ -47,9 +39,10 @@ class LoopbackChannel:
         self._count(mean, Kind.GRADIENTS, Direction.DOWN)
 
     def gather_measured(self) -> Sequence[Tensor]:
-        theta = self._order.theta
-        assert theta is not None
-        gradients = [measure(theta) for measure in self._measures]
+        gradients = []
+        for machine, order in zip(self._machines, self._orders, strict=True):
+            assert order.theta is not None
+            gradients.append(machine.measure(order.theta))
         with self.ledger.also_allowing(Kind.GRADIENTS):
             self._count(gradients[0], Kind.GRADIENTS, Direction.UP)
         return gradients
@@ -67,7 +60,8 @@ class LoopbackChannel:
 
     def _started(self, round_: int) -> list[MachineRound]:
         if not self._rounds:
-            self._rounds = [machine(self._order, round_) for machine in self._machines]
+            turns = zip(self._machines, self._orders, strict=True)
+            self._rounds = [machine.learn(order, round_) for machine, order in turns]
         return self._rounds
 
     def _finish(self, machine: MachineRound) -> Update:

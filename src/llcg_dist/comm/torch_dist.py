@@ -1,8 +1,9 @@
 """The transport between real processes: torch.distributed collectives, rank 0 the server, ranks 1..P the machines.
 
-A model crosses as one flat buffer, gathered at rank 0 and broadcast back. Gathering (rather than reducing) keeps the
+A model crosses as one flat buffer, collected at rank 0 and broadcast back. Collecting (rather than reducing) keeps the
 machines' updates apart until the server has them, so that they can be averaged in part order and no machine ever sees
-another's partial sums.
+another's partial sums. Gloo's own gather would first receive them all into memory of its own, new every time, and then
+copy: `collect` lets every update arrive where it stays.
 """
 
 import json
@@ -21,13 +22,15 @@ from torch import Tensor
 from torch.distributed.distributed_c10d import _set_pg_timeout
 
 from llcg_dist.comm.devices import choose_backend
+from llcg_dist.comm.envelope import Envelope
 from llcg_dist.comm.heartbeat import Heartbeat
 from llcg_dist.comm.ledger import Direction, Kind, Ledger, Message, Phase
 from llcg_dist.comm.network import listen_on, use_interface
 from llcg_dist.comm.rendezvous import consult, exchanged, fresh_prefix, pick_server
+from llcg_dist.comm.waiter import Waiter
 from llcg_dist.errors import PeerLostError, ProtocolError, UserError
 
-_LONGEST_NAP = 2e-3
+_NAP = 2e-3
 _LARGEST_JSON = 1 << 20
 REFUSED = "llcg/refused"
 """Key of the job's store: why no rank should start again."""
@@ -68,6 +71,9 @@ class Cluster:
             raise PeerLostError(f"cannot join the other ranks: {_first_line(error)}") from error
         self._group_store, self._meetings = own, 0
         self._heartbeat: Heartbeat | None = None
+        self._waiter = Waiter()
+        self._under_way: list[Any] = []
+        """Sent and not waited for yet; the envelope stays as it is until the next wait."""
         self.wire_device = "cuda" if "nccl" in verdict["backend"] else "cpu"
         self.backend: str = verdict["backend"]
         self.ledger = ledger
@@ -85,9 +91,30 @@ class Cluster:
     def broadcast(self, tensor: Tensor, kind: Kind, phase: Phase = Phase.ROUND) -> Tensor:
         """Rank 0's tensor, written into everyone's."""
         self._count(Message.of(tensor, kind, Direction.DOWN, phase))
+        self._broadcast(tensor)
+        return tensor
+
+    def _broadcast(self, tensor: Tensor) -> None:
         self.wait(dist.broadcast(tensor, src=0, async_op=True))
         self.received_bytes += tensor.nbytes if self.rank else 0
-        return tensor
+
+    def collect(self, own: Envelope | None, received: Mapping[int, Envelope], kind: Kind) -> None:
+        """Every machine's envelope, written into the one that rank 0 has for its rank; machines do not wait for it."""
+        envelope = own or next(iter(received.values()))
+        self._count_enclosed(envelope, kind, Direction.UP)
+        if own is not None:
+            self._under_way.append(dist.isend(own.bytes, 0))
+            return
+        self.wait(*(dist.irecv(envelope.bytes, rank) for rank, envelope in received.items()))
+        self.received_bytes += sum(envelope.bytes.nbytes for envelope in received.values())
+
+    def broadcast_envelope(self, envelope: Envelope, kind: Kind) -> None:
+        """Rank 0's, written into everyone's; rank 0 does not wait for it."""
+        self._count_enclosed(envelope, kind, Direction.DOWN)
+        if self.rank == 0:
+            self._under_way.append(dist.broadcast(envelope.bytes, src=0, async_op=True))
+        else:
+            self._broadcast(envelope.bytes)
 
     def gather_json(self, content: dict[str, Any]) -> list[dict[str, Any]]:
         """A JSON object from every rank, by rank; empty at all but rank 0. For the handshake."""
@@ -139,7 +166,7 @@ class Cluster:
 
     def _meet(self) -> None:
         self._meetings += 1
-        nap, key = _LONGEST_NAP, f"meeting/{self._meetings}"
+        nap, key = _NAP, f"meeting/{self._meetings}"
         try:
             self._group_store.add(key, 1)
             while self._group_store.add(key, 0) < self.size:
@@ -155,17 +182,18 @@ class Cluster:
             self._heartbeat.stop()
         dist.destroy_process_group()
 
-    def _count(self, message: Message) -> None:
-        self.ledger.count(message, machines=self.size - 1 if self.rank == 0 else 1)
+    def _count(self, message: Message, enclosed: bool = False) -> None:
+        self.ledger.count(message, machines=self.size - 1 if self.rank == 0 else 1, enclosed=enclosed)
 
-    def wait(self, work: Any) -> None:
-        """Polls instead of blocking, so that Python's signal handlers run while a collective waits."""
-        nap = 5e-5
+    def _count_enclosed(self, envelope: Envelope, kind: Kind, direction: Direction) -> None:
+        for number, message in enumerate(envelope.messages(kind, direction)):
+            self._count(message, enclosed=number > 0)
+
+    def wait(self, *works: Any) -> None:
+        """Until they are done, and all that is under way; Python's signal handlers run meanwhile."""
+        under_way, self._under_way = self._under_way, []
         try:
-            while not work.is_completed():
-                time.sleep(nap)
-                nap = min(nap * 1.5, _LONGEST_NAP)
-            work.wait()
+            self._waiter.wait([*under_way, *works])
         except RuntimeError as error:
             raise PeerLostError(f"lost the connection to another rank: {_first_line(error)}") from error
 

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from llcg_dist.core.learner import Sampler
+from llcg_dist.core.batches import Sampler
 from llcg_dist.core.objective import loss
 from llcg_dist.core.parameters import gradient_of
 from llcg_dist.data.rows import Array

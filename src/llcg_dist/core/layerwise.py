@@ -15,10 +15,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from llcg_dist.blocks import EDGES_PER_NODE, Block, block_of_rows, degrees, whole_graph
+from llcg_dist.blocks import EDGES_PER_NODE, Block, block_of_rows, degrees, rows_in_place, whole_graph
 from llcg_dist.data.graph import Array, Graph
 from llcg_dist.errors import UserError
-from llcg_dist.models.stages import GraphModel, Stage
+from llcg_dist.models.stages import BlockLayer, GraphModel, Stage
 
 
 @dataclass(frozen=True)
@@ -28,6 +28,10 @@ class _Chunk:
     start: int
     stop: int
     wanted: Tensor | None
+
+    def rows(self, state: Tensor) -> Tensor:
+        rows = state[self.start : self.stop]
+        return rows if self.wanted is None else rows[self.wanted]
 
     def write(self, rows: Tensor, state: Tensor) -> None:
         target = state[self.start : self.stop]
@@ -64,17 +68,24 @@ class WholeGraphForward:
     def logits(self) -> Tensor:
         """[N, C]; rows of nodes that were not asked for hold no meaning."""
         self._model.eval()
-        state = self._features
+        state, there = self._features, None
         for stage, wanted in zip(self._model.each_stage(), self._wanted, strict=True):
             if self._recalibrates and stage.norm is not None:
                 _take_statistics(stage.norm, state, self._bounds)
-            state = self._next_state(stage, state, wanted)
+            state, there = self._next_state(stage, state, there, wanted), wanted
         return state
 
-    def _next_state(self, stage: Stage, state: Tensor, wanted: Tensor | None) -> Tensor:
+    def _next_state(self, stage: Stage, state: Tensor, there: Tensor | None, wanted: Tensor | None) -> Tensor:
+        """`there`: the rows of `state` that were computed; `wanted`: those to compute of the next."""
         following: Tensor | None = None
+        compute = self._compute
+        if self._reads_in_place(stage, state):
+            compute = self._compute_in_place
+            if state is not self._features:
+                for chunk in self._chunks(there):
+                    chunk.write(stage.prepared(chunk.rows(state)), state)
         for chunk in self._chunks(wanted):
-            rows = self._compute(stage, state, chunk)
+            rows = compute(stage, state, chunk)
             if following is None:
                 following = self._empty(rows.shape[1], wanted)
             chunk.write(rows, following)
@@ -83,13 +94,28 @@ class WholeGraphForward:
 
     def _compute(self, stage: Stage, state: Tensor, chunk: _Chunk) -> Tensor:
         if not stage.reads_neighbours:
-            rows = state[chunk.start : chunk.stop]
-            return stage((rows if chunk.wanted is None else rows[chunk.wanted]).float())
+            return stage(chunk.rows(state).float())
         if self._whole is not None:
             rows = stage(state.float(), self._whole)
             return rows if chunk.wanted is None else rows[chunk.wanted]
         columns, block = self._block(chunk)
         return stage(state.index_select(0, columns).float(), block)
+
+    def _reads_in_place(self, stage: Stage, state: Tensor) -> bool:
+        """Whether the layer can take the whole state as it is: where it can, chunks cost no more than the whole graph.
+
+        A state is ours to prepare, once for all chunks; features are not: they are mapped, and perhaps float16.
+        """
+        layer = stage.layer
+        if self._whole is not None or stage.residual or not isinstance(layer, BlockLayer) or not layer.reads_in_place:
+            return False
+        as_they_are = state.dtype == torch.float32 and stage.norm is None and not stage.relu
+        return state is not self._features or as_they_are
+
+    def _compute_in_place(self, stage: Stage, state: Tensor, chunk: _Chunk) -> Tensor:
+        assert stage.layer is not None
+        block = rows_in_place(self._graph, self._degree, chunk.start, chunk.stop, chunk.wanted)
+        return stage.layer(state, block)
 
     def _block(self, chunk: _Chunk) -> tuple[Tensor, Block]:
         return block_of_rows(self._graph, self._degree, chunk.start, chunk.stop, chunk.wanted)

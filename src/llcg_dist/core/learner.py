@@ -4,21 +4,16 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from llcg_dist import seeding
+from llcg_dist.core.batches import Batches, Sampler
 from llcg_dist.core.objective import loss
 from llcg_dist.core.parameters import flatten, load_flat
-from llcg_dist.data.rows import Array
 from llcg_dist.data.views import View
 from llcg_dist.schema import TrainConfig
-
-
-class Sampler(Protocol):
-    def sample(self, seeds: Array, seed: int) -> Any: ...
 
 
 @dataclass(frozen=True)
@@ -49,6 +44,12 @@ class Learner:
         self._view, self._sampler, self._walker, self._train, self._device = view, sampler, walker, train, device
         self._shift = None if walker.logit_shift is None else walker.logit_shift.to(device)
         self._optimizer = self._new_optimizer()
+        self._drawn_ahead: Batches | None = None
+
+    def draw_ahead(self, round_: int, steps: int) -> None:
+        """Draws mini-batches of a walk that has not begun, as many of its steps' as memory is given to: see Batches."""
+        self._drawn_ahead = self._batches_of(round_)
+        self._drawn_ahead.draw_ahead(steps)
 
     def walk(self, theta: Tensor, round_: int, steps: int) -> tuple[Tensor, float | None]:
         """`steps` steps from `theta`; returns where they led and the mean loss of their batches."""
@@ -66,8 +67,9 @@ class Learner:
         if self._train.optimizer_state == "reset":
             self.reset_optimizer()
         self._round = round_
-        self._rng = seeding.generator(self._walker.seed, self._walker.who, round_)
-        seeding.seed_torch(self._rng)
+        ahead, self._drawn_ahead = self._drawn_ahead, None
+        self._batches = ahead if ahead and ahead.round == round_ else self._batches_of(round_)
+        torch.manual_seed(self._batches.torch_seed)
         self._torch_rng = torch.get_rng_state()
         self._losses = torch.zeros((), dtype=torch.float64)
         self._steps = self._advanced = 0
@@ -75,14 +77,12 @@ class Learner:
     def gradient(self) -> None:
         """Computes the gradient of the next mini-batch."""
         torch.set_rng_state(self._torch_rng)
-        nodes = self._view.train_nodes
-        seeds = self._rng.choice(nodes, min(self._walker.batch_size, len(nodes)), replace=False)
-        batch = self._sampler.sample(seeds, seed=int(self._rng.integers(2**31)))
-        inputs = self._view.features(batch.inputs).to(self._device).float()  # a store may hold half precision
+        batch = self._batches.next()
+        inputs = batch.inputs.to(self._device).float()  # a store may hold half precision
         logits = self._model(inputs, [block.to(self._device) for block in batch.blocks])
         if self._shift is not None:
             logits = logits + self._shift
-        value = loss(logits, self._view.labels(batch.outputs).to(self._device), self._view.task)
+        value = loss(logits, batch.labels.to(self._device), self._view.task)
         self._optimizer.zero_grad(set_to_none=True)
         value.backward()
         self._torch_rng = torch.get_rng_state()
@@ -124,7 +124,11 @@ class Learner:
     def reset_optimizer(self) -> None:
         self._optimizer = self._new_optimizer()
 
+    def _batches_of(self, round_: int) -> Batches:
+        walker = self._walker
+        return Batches(self._view, self._sampler, walker.batch_size, walker.seed, walker.who, round_)
+
     def _new_optimizer(self) -> torch.optim.Optimizer:
         kind = {"adam": torch.optim.Adam, "sgd": torch.optim.SGD}[self._train.optimizer]
         parameters = self._model.parameters()
-        return kind(parameters, lr=self._walker.lr, weight_decay=self._train.weight_decay)
+        return kind(parameters, lr=self._walker.lr, weight_decay=self._train.weight_decay, fused=True)

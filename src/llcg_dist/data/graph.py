@@ -141,13 +141,13 @@ def _entries(indptr: Array, indices: Array, first: int, last: int) -> tuple[Arra
     return row, indices[ends[0] : ends[-1]].astype(np.int64)
 
 
-def undirected_csr(
-    src: Array, dst: Array, num_nodes: int, entries_at_once: int = ENTRIES_AT_ONCE
-) -> tuple[Array, Array]:
+def undirected_csr(src: Array, dst: Array, num_nodes: int, entries_at_once: int | None = None) -> tuple[Array, Array]:
     """Both directions of every edge, once each, without self-loops, as (indptr, indices).
 
-    Rows are sorted a range at a time, so that what is needed besides the result does not grow with the edges.
+    Rows are sorted a range at a time, so that what is needed besides the result is small against it. Every range reads
+    all edges again, hence few of them, however many edges there are.
     """
+    entries_at_once = entries_at_once or max(ENTRIES_AT_ONCE, 2 * len(src) // 16)
     at_most = np.zeros(num_nodes + 1, np.int64)
     pieces = [slice(start, start + entries_at_once) for start in range(0, len(src), entries_at_once)]
     for piece in pieces:
@@ -155,7 +155,8 @@ def undirected_csr(
             at_most[1:] += np.bincount(ends, minlength=num_nodes)
     np.cumsum(at_most, out=at_most)
     counts = np.zeros(num_nodes, np.int64)
-    columns = [np.empty(0, index_dtype(num_nodes, 0))]
+    indices = np.empty(int(at_most[-1]), index_dtype(num_nodes, int(at_most[-1])))
+    filled = 0
     for first, last in row_ranges(at_most, entries_at_once):
         key = np.concatenate(
             [np.empty(0, np.int64)]
@@ -164,11 +165,13 @@ def undirected_csr(
         key.sort()
         key = key[np.concatenate([np.ones(min(1, len(key)), bool), key[1:] != key[:-1]])]
         counts[first:last] = np.bincount(key // num_nodes - first, minlength=last - first)
-        columns.append((key % num_nodes).astype(columns[0].dtype))
-    dtype = index_dtype(num_nodes, int(counts.sum()))
+        indices[filled : filled + len(key)] = key % num_nodes
+        filled += len(key)
+    dtype = index_dtype(num_nodes, filled)
     indptr = np.zeros(num_nodes + 1, dtype)
     np.cumsum(counts, out=indptr[1:])
-    return indptr, np.concatenate(columns, dtype=dtype)
+    indices.resize(filled, refcheck=False)  # in place: no other array looks into it
+    return indptr, indices.astype(dtype, copy=False)
 
 
 def _keys(row: Array, column: Array, first: int, last: int, num_nodes: int) -> Array:

@@ -9,6 +9,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,17 @@ from llcg_dist.config import fingerprint, flat_items
 from llcg_dist.data.datasets import content_hashes, load_dataset
 from llcg_dist.data.extras import Reads, ensure_extras
 from llcg_dist.data.graph import TRAIN, Array, Graph, cut_edge_counts, induced_subgraph, reordered_topology
-from llcg_dist.data.store import SCHEMA_VERSION, make_folder, read_manifest, staged_folder, write_json, write_shard
+from llcg_dist.data.store import (
+    SCHEMA_VERSION,
+    extend_shard,
+    make_folder,
+    read_manifest,
+    read_shard,
+    save_array,
+    staged_folder,
+    write_json,
+    write_shard,
+)
 from llcg_dist.dataset_config import DatasetConfig
 from llcg_dist.errors import UserError
 from llcg_dist.schema import Config, PartitionConfig
@@ -75,16 +86,21 @@ def build_store(config: Config, path: Path, say: Callable[[str], None]) -> None:
     graph = load_dataset(config.dataset)
     if graph.num_nodes < P:
         raise UserError(f"cluster.num_machines={P}: more machines than the graph's {graph.num_nodes} nodes")
-    say(f"cutting {graph.num_nodes:,} nodes and {graph.num_edges:,} edges into {P} parts ({config.partition.method})")
-    assignment = assign_parts(graph, P, config.partition)
-    members = [np.flatnonzero(assignment == p) for p in range(P)]
-    _require_trainable(graph, members, config)
-    cut = cut_edge_counts(graph, assignment, P)
     settings = (fingerprint(part, ignore={"root"}) for part in (config.dataset, config.partition))
     store_id = "".join([*settings, f"{P:04d}", *(digest[:8] for digest in content.values())])
-    say(f"writing {path}")
     with staged_folder(path) as stage:
-        shards = {"global": write_shard(stage / "global", graph, store_id, assignment=assignment)}
+        say(f"writing the whole graph to {path}")
+        write_shard(stage / "global", graph, store_id)
+        graph = read_shard(stage / "global").graph  # mapped from here on: METIS needs the memory
+        size = f"{graph.num_nodes:,} nodes and {graph.num_edges:,} edges"
+        say(f"cutting {size} into {P} parts ({config.partition.method})")
+        assignment = assign_parts(graph, P, config.partition, scratch=stage)
+        members = [np.flatnonzero(assignment == p) for p in range(P)]
+        _require_trainable(graph, members, config)
+        shards = {"global": extend_shard(stage / "global", assignment=assignment)}
+        say("counting cut edges")
+        cut = cut_edge_counts(graph, assignment, P)
+        say(f"writing {P} parts")
         parts = []
         for p, nodes in enumerate(members):
             part = induced_subgraph(graph, nodes, lazy=True)
@@ -113,63 +129,76 @@ def build_store(config: Config, path: Path, say: Callable[[str], None]) -> None:
         write_json(stage / "manifest.json", manifest)
 
 
-def assign_parts(graph: Graph, num_parts: int, config: PartitionConfig) -> Array:
-    """[N] int32: the part of every node; the same bits for the same graph, method and seed."""
+def assign_parts(graph: Graph, num_parts: int, config: PartitionConfig, scratch: Path | None = None) -> Array:
+    """[N] int32: the part of every node; the same bits for the same graph, method and seed.
+
+    METIS needs room on a disk for about four times the topology: in `scratch`, or where temporary files go.
+    """
     if num_parts == 1:  # METIS dies of SIGFPE on one part
         return np.zeros(graph.num_nodes, np.int32)
     if config.method == "random":
         rng = np.random.default_rng(np.random.SeedSequence(config.seed))
         return rng.permutation(np.arange(graph.num_nodes) % num_parts).astype(np.int32)
-    return _metis(graph, num_parts, config.seed)
+    with tempfile.TemporaryDirectory(prefix="metis-", dir=scratch) as folder:
+        return _metis(graph, num_parts, config.seed, Path(folder))
 
 
-def _metis(graph: Graph, num_parts: int, seed: int) -> Array:
+def _metis(graph: Graph, num_parts: int, seed: int, folder: Path) -> Array:
     """METIS reseeds itself at every call, so the seed is the order in which it meets the nodes; 0 keeps it as it is."""
     order = np.arange(graph.num_nodes)
     indptr, indices = graph.indptr, graph.indices
     if seed != 0:
         order = np.random.default_rng(np.random.SeedSequence(seed)).permutation(graph.num_nodes)
         indptr, indices = reordered_topology(graph, order)
+    for name, array in (("indptr", indptr), ("indices", indices)):
+        save_array(folder / f"{name}.npy", array, np.int64)  # DGL's METIS knows no other
+    del indptr, indices
     assignment = np.empty(graph.num_nodes, np.int32)
-    assignment[order] = _metis_in_its_own_process(indptr, indices, num_parts)
+    assignment[order] = _metis_in_its_own_process(folder, num_parts)
     return assignment
 
 
-def _metis_in_its_own_process(indptr: Array, indices: Array, num_parts: int) -> Array:
+def _metis_in_its_own_process(folder: Path, num_parts: int) -> Array:
     """METIS reads stack and heap before it writes them, so its parts would depend on what ran before in the process.
 
     A process of its own, in which malloc hands out zeros and keeps no old blocks (glibc's perturb and tcache_count) and
     METIS runs on a new thread's untouched stack, gives the same parts every time. And its memory goes with it.
     """
     clean = "glibc.malloc.perturb=255:glibc.malloc.tcache_count=0"
-    with tempfile.TemporaryDirectory(prefix="llcg-metis-") as folder:
-        np.save(f"{folder}/indptr.npy", indptr.astype(np.int64))
-        np.save(f"{folder}/indices.npy", indices.astype(np.int64))
-        command = [sys.executable, "-m", __name__, folder, str(num_parts)]
-        environment = os.environ | {"GLIBC_TUNABLES": clean, "OMP_NUM_THREADS": "1"}
-        done = subprocess.run(command, env=environment, capture_output=True, text=True)
-        if done.returncode != 0:
-            reason = (done.stderr.strip().splitlines() or ["no message"])[-1]
-            raise UserError(f"partition=metis: METIS failed ({done.returncode}: {reason}); try partition=random")
-        found: Array = np.load(f"{folder}/assignment.npy", allow_pickle=False)
+    command = [sys.executable, "-m", __name__, str(folder), str(num_parts)]
+    environment = os.environ | {"GLIBC_TUNABLES": clean, "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    if done.returncode != 0:
+        reason = (done.stderr.strip().splitlines() or ["no message"])[-1]
+        raise UserError(f"partition=metis: METIS failed ({done.returncode}: {reason}); try partition=random")
+    found: Array = np.load(folder / "assignment.npy", allow_pickle=False)
     return found
 
 
 def _metis_process(folder: str, num_parts: int) -> None:
-    """What that process runs."""
+    """What that process runs.
+
+    Not dgl.metis_partition_assignment: it first makes the graph symmetric, which ours is, and spends most of its memory
+    on that. What it calls then takes the topology as it is mapped.
+    """
     import dgl
     import torch
 
-    columns = [torch.from_numpy(np.load(f"{folder}/{name}.npy")) for name in ("indptr", "indices")]
+    os.chdir(folder)  # METIS keeps the graphs that it has coarsened in files of the folder it runs in
+    columns = [torch.from_numpy(np.load(f"{name}.npy", mmap_mode="r")) for name in ("indptr", "indices")]
     no_ids = torch.empty(0, dtype=torch.int64)
     topology = dgl.graph(("csc", (*columns, no_ids)), num_nodes=len(columns[0]) - 1)
-    found = []
+    no_weights = dgl.backend.to_dgl_nd(torch.empty(0, dtype=torch.int64))
+
+    def cut() -> Array:
+        parts = dgl.partition._CAPI_DGLMetisPartition_Hetero(topology._graph, num_parts, no_weights, "k-way", True)
+        found: Array = dgl.utils.toindex(parts).tonumpy()
+        return found
+
     # Larger than any stack that glibc would keep and hand out again.
     threading.stack_size(64 << 20)
-    thread = threading.Thread(target=lambda: found.append(dgl.metis_partition_assignment(topology, num_parts)))
-    thread.start()
-    thread.join()
-    np.save(f"{folder}/assignment.npy", found[0].numpy().astype(np.int32))
+    with ThreadPoolExecutor(1) as thread:
+        np.save("assignment.npy", thread.submit(cut).result().astype(np.int32))
 
 
 def _require_trainable(graph: Graph, members: list[Array], config: Config) -> None:
@@ -217,4 +246,7 @@ def _lock(root: Path) -> Iterator[None]:
 
 
 if __name__ == "__main__":
-    _metis_process(sys.argv[1], int(sys.argv[2]))
+    try:
+        _metis_process(sys.argv[1], int(sys.argv[2]))
+    except Exception as error:  # DGL's messages end in a stack trace
+        sys.exit((str(error) or type(error).__name__).splitlines()[0])

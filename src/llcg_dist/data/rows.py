@@ -11,8 +11,8 @@ Array = npt.NDArray[Any]
 _VALUES_AT_ONCE = 1 << 24
 """Values of a feature array that are in memory together: 64 MB of float32."""
 
-ENTRIES_AT_ONCE = 1 << 27
-"""Directed edges that are in memory together while a topology is sorted or checked: about 1 GB for each array."""
+ENTRIES_AT_ONCE = 1 << 24
+"""Directed edges that are in memory together while a topology is sorted or checked: about 130 MB for each array."""
 
 
 class SelectedRows:

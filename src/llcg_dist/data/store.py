@@ -35,6 +35,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from llcg_dist.data.graph import METRICS, NAMED, TASKS, Array, Graph
 from llcg_dist.data.rows import row_slices
@@ -82,11 +83,24 @@ def write_arrays(folder: Path, arrays: dict[str, Array], store_id: str) -> dict[
     return _write(folder, "arrays.json", arrays, {"store_id": store_id})
 
 
-def _write(folder: Path, name_of_description: str, arrays: dict[str, Array], about: dict[str, Any]) -> dict[str, Any]:
+def extend_shard(folder: Path, **extra: Array) -> dict[str, Any]:
+    """Adds arrays to a folder that write_shard wrote; returns its description as it is now."""
+    about = read_json(folder / "graph.json")
+    earlier = about.pop("arrays")
+    return _write(folder, "graph.json", extra, about, earlier)
+
+
+def _write(
+    folder: Path,
+    name_of_description: str,
+    arrays: dict[str, Array],
+    about: dict[str, Any],
+    earlier: dict[str, Any] | None = None,
+) -> dict[str, Any]:
     folder.mkdir(parents=True, exist_ok=True)
-    described = {}
+    described = dict(earlier or {})
     for name, array in arrays.items():
-        _save(folder / f"{name}.npy", array)
+        save_array(folder / f"{name}.npy", array)
         described[name] = {
             "dtype": str(array.dtype),
             "shape": list(array.shape),
@@ -256,13 +270,14 @@ def _check_version(path: Path, meta: dict[str, Any]) -> None:
         raise UserError(f"{path}: {rule}")
 
 
-def _save(path: Path, array: Array) -> None:
+def save_array(path: Path, array: Array, dtype: npt.DTypeLike | None = None) -> None:
     """What np.save writes, a block of rows at a time: features may be larger than memory, or rows still to be read."""
-    header = {"descr": np.lib.format.dtype_to_descr(array.dtype), "fortran_order": False, "shape": array.shape}
+    kind = np.dtype(dtype or array.dtype)
+    header = {"descr": np.lib.format.dtype_to_descr(kind), "fortran_order": False, "shape": array.shape}
     with path.open("wb") as file:
         np.lib.format.write_array_header_1_0(file, header)
         for rows in row_slices(array):
-            np.ascontiguousarray(array[rows]).tofile(file)
+            np.ascontiguousarray(array[rows], kind).tofile(file)
 
 
 def _open_array(path: Path, dtype: str, shape: list[int], sha256: str, verify: str) -> Array:

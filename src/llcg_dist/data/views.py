@@ -12,6 +12,7 @@ from torch import Tensor
 
 from llcg_dist.data.graph import TRAIN, Graph, Topology, induced_topology
 from llcg_dist.data.rows import Array
+from llcg_dist.data.stored_rows import Rows, StoredRows
 
 
 class View(Protocol):
@@ -22,7 +23,7 @@ class View(Protocol):
     train_nodes: Array
     """Nodes that mini-batches are drawn from."""
 
-    def features(self, nodes: Tensor) -> Tensor:
+    def features(self, nodes: Tensor) -> Rows:
         """[len(nodes), F]"""
 
     def labels(self, nodes: Tensor) -> Tensor:
@@ -38,8 +39,8 @@ class GraphView:
         self.train_nodes = graph.nodes_in(TRAIN) if train_nodes is None else train_nodes
         self._features, self._labels = torch.from_numpy(graph.features), torch.from_numpy(graph.labels)
 
-    def features(self, nodes: Tensor) -> Tensor:
-        return self._features[nodes]
+    def features(self, nodes: Tensor) -> Rows:
+        return StoredRows(self._features, nodes)
 
     def labels(self, nodes: Tensor) -> Tensor:
         return self._labels[nodes]
@@ -54,8 +55,8 @@ class SubgraphView(GraphView):
         self.topology = induced_topology(graph, nodes)
         self._nodes = torch.from_numpy(nodes)
 
-    def features(self, nodes: Tensor) -> Tensor:
-        return super().features(self._nodes[nodes])
+    def features(self, nodes: Tensor) -> Rows:
+        return super().features(self._nodes.index_select(0, nodes))
 
     def labels(self, nodes: Tensor) -> Tensor:
         return super().labels(self._nodes[nodes])
@@ -104,7 +105,7 @@ class GlobalView(GraphView):
         owner, position = self._owner[nodes], self._position[nodes]
         order = owner.argsort(stable=True)
         by_part = list(position[order].split(torch.bincount(owner, minlength=self._num_parts).tolist()))
-        own = self._features[by_part[self._part]]
+        own = self._features.index_select(0, by_part[self._part])
         by_part[self._part] = by_part[self._part][:0]
         found = self._rows.fetch(by_part)
         found[self._part] = own

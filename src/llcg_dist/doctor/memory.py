@@ -92,7 +92,9 @@ def evaluation_bytes(layers: Sequence[Layer], num_nodes: int, num_edges: int, ch
     for position, layer in enumerate(layers):
         entering = 0 if position == 0 else num_nodes * layer.width_in * 4  # the features are mapped
         leaving = num_nodes * layer.width_out * 4
-        rows = min(num_nodes, chunk + edges if layer.reads_neighbours else chunk)
+        # SAGE reads states where they stand (GCN, too, but for resgcn); features may have to be widened or normalised.
+        copies = layer.reads_neighbours and (layer.kind != "S" or position == 0)
+        rows = min(num_nodes, chunk + edges if copies else chunk)
         work = rows * layer.width_in * 4 * 2 + min(num_nodes, chunk) * layer.width_out * 4 * 2
         work += (_messages(layer, edges) + edges * 24) if layer.reads_neighbours else 0
         most = max(most, work + (0 if on_disk else entering + leaving))

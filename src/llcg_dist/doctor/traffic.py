@@ -7,7 +7,8 @@ import numpy as np
 from llcg_dist import seeding
 from llcg_dist.algorithms.base import Algorithm
 from llcg_dist.comm.features import COUNT_BYTES
-from llcg_dist.core.parameters import flatten
+from llcg_dist.core.codec import CODECS
+from llcg_dist.core.parameters import statistics_mask
 from llcg_dist.data.graph import TRAIN, Array, Graph
 from llcg_dist.models import build_model
 from llcg_dist.sampling import Fanout, NeighborSampler, fanouts_per_layer
@@ -44,7 +45,8 @@ class RemoteRows:
 def predict_traffic(config: Config, whole: Graph, assignment: Array) -> tuple[list[RoundTraffic], RemoteRows]:
     """Every method with these settings: the same steps a round, batches and fan-out."""
     model = build_model(config.model, whole.num_features, whole.num_classes)
-    parameters = 4 * flatten(model).numel()
+    codec = CODECS[config.algorithm.exchange_dtype](statistics_mask(model))
+    message, statistics = codec.elements * codec.dtype.itemsize, 4 * len(codec.statistics)
     gradients = 4 * sum(weight.numel() for weight in model.parameters() if weight.requires_grad)
     fanouts = fanouts_per_layer(config.sampling.fanout, model.depth)
     remote = count_remote_rows(config, whole, assignment, fanouts)
@@ -52,14 +54,15 @@ def predict_traffic(config: Config, whole: Graph, assignment: Array) -> tuple[li
     machines = config.cluster.num_machines
     row = whole.features.itemsize * whole.num_features + whole.indices.itemsize
     fetched = remote.per_step * row + (machines - 1) * COUNT_BYTES
-    return round_traffic(machines, steps, parameters, gradients, fetched), remote
+    return round_traffic(machines, steps, message, statistics, gradients, fetched), remote
 
 
 def round_traffic(
-    machines: int, steps: float, parameters: int, gradients: int, feature_bytes: float
+    machines: int, steps: float, message: int, statistics: int, gradients: int, feature_bytes: float
 ) -> list[RoundTraffic]:
-    """`feature_bytes`: what one machine fetches for one step, where cut edges are kept."""
-    model, buffers = machines * parameters, machines * (parameters - gradients)
+    """`message`: the bytes of a model as it crosses; `statistics`: of BatchNorm's, as they are; `feature_bytes`: what
+    one machine fetches for one step, where cut edges are kept."""
+    model, buffers = machines * message, machines * statistics
     features = machines * steps * feature_bytes
     return [
         *(RoundTraffic(method, model, model) for method in ("psgd_pa", "llcg", "subgraph_approx")),

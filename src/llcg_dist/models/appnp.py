@@ -2,9 +2,9 @@
 
 import torch
 from torch import Tensor, nn
-from torch_geometric.utils import spmm
 
 from llcg_dist.blocks import Block
+from llcg_dist.models.products import sparse_product
 from llcg_dist.models.stages import BlockLayer, GraphModel, Stage
 from llcg_dist.schema import ModelConfig
 
@@ -22,8 +22,8 @@ class Propagate(BlockLayer):
 
     def forward(self, x: Tensor, block: Block) -> Tensor:
         h, h0 = (x, x) if self.first else x.chunk(2, dim=1)
-        h0 = h0[: block.num_dst]
-        h = self.teleport * h0 + (1 - self.teleport) * spmm(block.gcn_adjacency(self.gcn_norm), h.contiguous())
+        h0 = block.own(h0)
+        h = self.teleport * h0 + (1 - self.teleport) * sparse_product(block.gcn_adjacency(self.gcn_norm), h)
         return h if self.last else torch.cat([h, h0], dim=1)
 
 

@@ -5,15 +5,23 @@ over the whole graph, a chunk of nodes after the other (core/layerwise.py).
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 from torch import Tensor, nn
 from torch.nn import functional
 
 from llcg_dist.blocks import Block
+from llcg_dist.data.stored_rows import Rows, gathered
+from llcg_dist.models.dropout import relu_dropout
 
 
 class BlockLayer(nn.Module):
     """A layer that reads neighbours: called with x [num_src, in] and a block, it returns [num_dst, out]."""
+
+    reads_in_place = False
+    """Whether its work grows with the rows that it computes and not with those that x holds."""
+    takes_stored_rows = False
+    """Whether x may be features that are still in their table."""
 
 
 class Stage(nn.Module):
@@ -42,15 +50,27 @@ class Stage(nn.Module):
     def reads_neighbours(self) -> bool:
         return isinstance(self.layer, BlockLayer)
 
+    @property
+    def takes_stored_rows(self) -> bool:
+        alone = self.norm is None and not (self.relu or self.dropout or self.residual)
+        return alone and isinstance(self.layer, BlockLayer) and self.layer.takes_stored_rows
+
     def forward(self, x: Tensor, block: Block | None = None) -> Tensor:
-        h = x if self.norm is None else self.norm(x)
-        if self.relu:
-            h = h.relu()
-        if self.dropout:
-            h = functional.dropout(h, self.dropout, self.training)
+        h = self.prepared(x)
         if self.layer is not None:
             h = self.layer(h) if block is None else self.layer(h, block)
-        return h + x[: len(h)] if self.residual else h
+        return h + (x if block is None else block.own(x)) if self.residual else h
+
+    def prepared(self, x: Tensor) -> Tensor:
+        """What the layer gets of x: each row by itself."""
+        h = x if self.norm is None else self.norm(x)
+        if self.relu and self.dropout and self.training:
+            h = relu_dropout(h, self.dropout)
+        elif self.relu:
+            h = h.relu()
+        elif self.dropout:
+            h = functional.dropout(h, self.dropout, self.training)
+        return h
 
 
 class GraphModel(nn.Module):
@@ -69,9 +89,10 @@ class GraphModel(nn.Module):
     def each_stage(self) -> list[Stage]:
         return [stage for stage in self.stages if isinstance(stage, Stage)]
 
-    def forward(self, x: Tensor, blocks: Sequence[Block]) -> Tensor:
+    def forward(self, x: Rows, blocks: Sequence[Block]) -> Tensor:
         """x [inputs, F], one block per message-passing stage, input side first -> logits [outputs, C]."""
-        remaining = iter(blocks)
-        for stage in self.each_stage():
-            x = stage(x, next(remaining) if stage.reads_neighbours else None)
-        return x
+        stages, remaining = self.each_stage(), iter(blocks)
+        state: Any = x if stages[0].takes_stored_rows else gathered(x)
+        for stage in stages:
+            state = stage(state, next(remaining) if stage.reads_neighbours else None)
+        return state

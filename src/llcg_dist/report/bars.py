@@ -11,6 +11,13 @@ from llcg_dist.report.groups import Group, Study
 from llcg_dist.report.runs import Run
 from llcg_dist.report.style import KINDS, PHASES, ROLES
 
+_PHASE_NAMES = {
+    "local": "local steps",
+    "exchange": "exchange",
+    "correct": "correction",
+    "evaluate": "judging the round before",
+}
+
 
 def bar_figures(study: Study) -> list[Figure]:
     return [_bytes(study), _seconds(study), _memory(study)]
@@ -56,7 +63,7 @@ def _seconds(study: Study) -> Figure:
         seconds = {f"seconds_{phase}": value for phase, value in time.items()}
         data.append({"group": group.label, **seconds, "seconds_round": whole, "seconds_hidden": hidden})
     for phase, colour in PHASES.items():
-        axes.barh(0, 0, color=colour, label=phase)
+        axes.barh(0, 0, color=colour, label=_PHASE_NAMES[phase])
     axes.margins(x=0.14)
     _dress(axes, study.groups, "seconds into a mean round")
     drawn.legend(loc="outside lower center", ncols=4, handlelength=1.2)
@@ -86,7 +93,7 @@ def _memory(study: Study) -> Figure:
     drawn.legend(loc="outside lower center", ncols=2, handlelength=1.2)
     caption = (
         "The most memory that the server and the largest machine had in use. The server holds the whole graph, a "
-        "machine its part; imports alone take about 390 MB. On loopback all of them are one process."
+        "machine its part; imports alone take hundreds of MB. On loopback all of them are one process."
     )
     return Figure("memory", "Memory per rank", caption, drawn, data)
 

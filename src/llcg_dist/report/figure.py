@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure as Canvas
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
@@ -46,14 +48,14 @@ def write_files(figure: Figure, folder: Path) -> None:
 
 def _lay_out(drawn: Canvas) -> None:
     """Once: it takes longer than drawing, and every file shall have the same places."""
-    if isinstance(drawn.get_layout_engine(), ConstrainedLayoutEngine):
-        drawn.draw_without_rendering()
+    if isinstance(engine := drawn.get_layout_engine(), ConstrainedLayoutEngine):
+        engine.execute(drawn)
         drawn.set_layout_engine("none")
 
 
 def save_png(canvas_: Canvas, path: Path) -> None:
     _lay_out(canvas_)
-    canvas_.savefig(path, dpi=_DPI, facecolor="white", metadata={"Software": None})
+    FigureCanvasAgg(canvas_).print_png(path, metadata={"Software": None})  # savefig would draw everything twice
 
 
 def write_csv(path: Path, rows: Cells) -> None:
@@ -65,10 +67,15 @@ def write_csv(path: Path, rows: Cells) -> None:
 
 
 def inline_svg(figure: Figure) -> str:
-    """The picture as a part of the page: text stays text, and colours follow the page into the dark."""
+    """The picture as a part of the page: text stays text, and colours follow the page into the dark.
+
+    Its background goes: the PNG, which keeps it, is written before.
+    """
     buffer = io.StringIO()
     _lay_out(figure.canvas)
-    figure.canvas.savefig(buffer, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
+    for patch in (figure.canvas.patch, *(axes.patch for axes in figure.canvas.axes)):
+        patch.set_facecolor("none")
+    FigureCanvasSVG(figure.canvas).print_svg(buffer, metadata={"Date": None, "Creator": None})
     svg = buffer.getvalue()
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)

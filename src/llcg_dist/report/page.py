@@ -19,6 +19,7 @@ from llcg_dist.report.runs import find_runs, find_unfinished
 from llcg_dist.report.style import COLOURS, DARK, SETTINGS
 from llcg_dist.report.sweep import sweep_figures
 from llcg_dist.report.tables import Row, results_table, runs_table, to_csv, to_html
+from llcg_dist.report.theory import theory_figures
 
 _TEST = "test % at best val"
 
@@ -40,7 +41,8 @@ def write_report(paths: Sequence[Path]) -> tuple[Path, dict[str, list[Row]]]:
 
 
 def _section(study: Study, folder: Path, prefix: str) -> str:
-    figures = [*sweep_figures(study), *curve_figures(study), *bar_figures(study), *partition_figures(study)]
+    of_training = [*sweep_figures(study), *curve_figures(study), *theory_figures(study)]
+    figures = [*of_training, *bar_figures(study), *partition_figures(study)]
     figures = [replace(figure, name=_slug(prefix + figure.name)) for figure in figures]
     for figure in figures:
         write_files(figure, folder)

@@ -17,7 +17,7 @@ from llcg_dist.errors import UserError
 Check = Callable[[Any], bool]
 
 
-def _is_number(value: Any) -> bool:
+def is_number(value: Any) -> bool:
     """Finite, and small enough to be drawn."""
     return type(value) in (int, float) and abs(value) < 1e30 and math.isfinite(value)
 
@@ -42,18 +42,19 @@ _SCORES = ("final_val_score", "best_val_score", "test_score_at_best_val", "peak_
 _SUMMARY: dict[str, Check] = (
     dict.fromkeys(("algorithm", "dataset", "model", "metric"), _is_text)
     | dict.fromkeys(("seed", "num_machines", "local_steps_total", "total_bytes"), _is_count)
-    | dict.fromkeys(_SCORES, _perhaps(_is_number))
-    | dict.fromkeys(("mb_up_per_round", "mb_down_per_round", "feature_mb_per_round", "paper_mb_per_round"), _is_number)
-    | dict.fromkeys(("seconds_total", "peak_rss_mb_server"), _is_number)
+    | dict.fromkeys(_SCORES, _perhaps(is_number))
+    | dict.fromkeys(("mb_up_per_round", "mb_down_per_round", "feature_mb_per_round", "paper_mb_per_round"), is_number)
+    | dict.fromkeys(("seconds_total", "peak_rss_mb_server"), is_number)
 )
 _ROW: dict[str, Check] = (
     dict.fromkeys(("round", "local_steps", "bytes_up", "bytes_down"), _is_count)
     | dict.fromkeys(("feature_bytes", "gradient_bytes", "control_bytes"), _is_count)
-    | dict.fromkeys(("val_score", "test_score", "train_loss"), _perhaps(_is_number))
-    | dict.fromkeys(("seconds_local", "seconds_exchange", "seconds_correct"), _is_number)
-    | dict.fromkeys(("seconds_evaluate", "seconds_round"), _is_number)
+    | dict.fromkeys(("val_score", "test_score", "train_loss"), _perhaps(is_number))
+    | dict.fromkeys(("seconds_local", "seconds_exchange", "seconds_correct"), is_number)
+    | dict.fromkeys(("seconds_evaluate", "seconds_round"), is_number)
 )
-_USUAL = {*_ROW, "exchanges", "checkpoint_round", "checkpoint_bytes", "seconds_checkpoint"}
+_USUAL = {*_ROW, "exchanges", "feature_id_bytes", "feature_row_bytes"}
+_USUAL |= {"checkpoint_round", "checkpoint_bytes", "seconds_checkpoint", "seconds_prepare"}
 _PARTITION: dict[str, Check] = {
     "partitioner": _is_text, "seed": _is_count, "num_parts": _is_count, "num_edges": _is_count, "cut_edges": _is_count,
     "label_counts": _is_counts, "parts": lambda value: isinstance(value, list),
@@ -87,10 +88,14 @@ class Run:
         """When the model of each round was ready, from the start of the first; starting up is not counted."""
         return list(accumulate(row["seconds_round"] for row in self.rows))
 
+    def compute_seconds(self) -> list[float]:
+        """The slowest machine's local steps and the correction, up to the end of each round."""
+        return list(accumulate(row["seconds_local"] + row["seconds_correct"] for row in self.rows))
+
     def further_columns(self) -> list[str]:
         """Numbers in the rows beyond the usual: what diagnostics and later methods record."""
         return sorted(
-            {key for row in self.rows for key, value in row.items() if _is_number(value) and key not in _USUAL}
+            {key for row in self.rows for key, value in row.items() if is_number(value) and key not in _USUAL}
         )
 
 

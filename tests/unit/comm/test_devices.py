@@ -2,7 +2,7 @@
 
 import pytest
 
-from llcg_dist.comm.devices import choose_backend, choose_device, threads_per_rank
+from llcg_dist.comm.devices import choose_backend, choose_device, forks_ranks, threads_per_rank
 from llcg_dist.errors import UserError
 
 NCCL = "cpu:gloo,cuda:nccl"
@@ -52,3 +52,18 @@ def test_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     assert threads_per_rank(3, 100) == 3
     assert threads_per_rank(0, 3) == 2
     assert threads_per_rank(0, 9) == 1
+
+
+@pytest.mark.parametrize(
+    ("requested", "device", "gpu", "forks"),
+    [
+        ("auto", "auto", False, True),
+        ("auto", "auto", True, False),
+        ("auto", "cuda", True, False),
+        ("auto", "cpu", True, True),
+        ("fork", "cuda", True, True),
+        ("spawn", "cpu", False, False),
+    ],
+)
+def test_ranks_are_forked_unless_they_may_use_a_gpu(requested: str, device: str, gpu: bool, forks: bool) -> None:
+    assert forks_ranks(requested, device, gpu) is forks

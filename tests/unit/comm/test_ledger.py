@@ -8,6 +8,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from llcg_dist.comm.envelope import Envelope
 from llcg_dist.comm.ledger import CONTROL_LIMIT, ROW_NUMBERS, ROWS, Direction, Kind, Ledger, Message, Phase, Traffic
 from llcg_dist.errors import ProtocolError
 
@@ -202,3 +203,13 @@ def test_a_kind_can_be_allowed_for_a_moment() -> None:
     with pytest.raises(ProtocolError, match="gradients must not cross"):
         ledger.count(gradient, machines=2)
     assert ledger.end_round().gradient_bytes == 24
+
+
+def test_what_is_enclosed_in_another_message_is_counted_and_adds_none_on_the_wire() -> None:
+    ledger = Ledger(frozenset({Kind.PARAMETERS}))
+    envelope = Envelope(torch.zeros(3, dtype=torch.float64), 5, torch.bfloat16, "cpu")
+    for number, message in enumerate(envelope.messages(Kind.PARAMETERS, Direction.UP)):
+        ledger.count(message, machines=4, enclosed=number > 0)
+    assert ledger.since_start() == (4, 4 * envelope.bytes.nbytes)
+    rows = {row["kind"]: (row["dtype"], row["elements"], row["bytes"]) for row in ledger.as_json()["messages"]}
+    assert rows == {"parameters": ("bfloat16", 5, 40), "control": ("float64", 3, 96)}

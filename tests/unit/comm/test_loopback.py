@@ -1,31 +1,46 @@
 """Machines in the server's own process, counted as if they were apart."""
 
+from dataclasses import dataclass
+
 import pytest
 import torch
+from torch import Tensor
 
 from llcg_dist.comm.channel import MachineRound, Order, Report, Update
 from llcg_dist.comm.ledger import Kind, Ledger, Traffic
-from llcg_dist.comm.loopback import Learn, LoopbackChannel
+from llcg_dist.comm.loopback import LoopbackChannel
 from llcg_dist.errors import ProtocolError
 
 PARAMETERS = frozenset({Kind.PARAMETERS})
 
 
-def adds(number: float, gradients: int = 0) -> Learn:
+@dataclass(frozen=True)
+class Adds:
     """A machine that adds a number to what it is sent, and tells the round as its loss. Where it shares gradients, it
     sends its number times the step and adds up the means."""
 
-    def learn(order: Order, round_: int) -> MachineRound:
-        total = order.theta + number
-        for step in range(gradients):
-            total = total + (yield torch.full((4,), number * (step + 1))).sum()
-        return Update(total, Report(float(round_), 0.5, 3, 100.0))
+    number: float
+    gradients: int = 0
 
-    return learn
+    def receive(self, order: Order) -> Order:
+        return order
+
+    def measures(self, round_: int) -> bool:
+        return True
+
+    def measure(self, theta: Tensor) -> Tensor:
+        return theta * self.number
+
+    def learn(self, order: Order, round_: int) -> MachineRound:
+        assert order.theta is not None
+        total = order.theta + self.number
+        for step in range(self.gradients):
+            total = total + (yield torch.full((4,), self.number * (step + 1))).sum()
+        return Update(total, Report(float(round_), 0.5, 3, 100.0))
 
 
 def channel(*numbers: float, metered: bool = True) -> LoopbackChannel:
-    return LoopbackChannel([adds(number) for number in numbers], Ledger(PARAMETERS), metered)
+    return LoopbackChannel([Adds(number) for number in numbers], Ledger(PARAMETERS), metered)
 
 
 def test_updates_come_in_part_order_from_the_model_that_was_sent() -> None:
@@ -61,7 +76,7 @@ def test_where_nothing_crosses_nothing_is_counted(line: LoopbackChannel) -> None
 
 def test_machines_that_share_gradients_go_in_step() -> None:
     """Two machines, two steps: four float32 up and down for each machine and step."""
-    line = LoopbackChannel([adds(1.0, 2), adds(3.0, 2)], Ledger(PARAMETERS | {Kind.GRADIENTS}))
+    line = LoopbackChannel([Adds(1.0, 2), Adds(3.0, 2)], Ledger(PARAMETERS | {Kind.GRADIENTS}))
     for round_ in (1, 2):
         line.broadcast(Order(torch.zeros(5)))
         for step in (1.0, 2.0):
@@ -74,16 +89,24 @@ def test_machines_that_share_gradients_go_in_step() -> None:
 
 
 def test_a_machine_that_has_more_gradients_than_the_round_has_steps_is_noticed() -> None:
-    line = LoopbackChannel([adds(1.0, 2)], Ledger(PARAMETERS | {Kind.GRADIENTS}))
+    line = LoopbackChannel([Adds(1.0, 2)], Ledger(PARAMETERS | {Kind.GRADIENTS}))
     line.broadcast(Order(torch.zeros(5)))
     with pytest.raises(RuntimeError, match="a gradient where its update was due"):
         line.gather(1)
 
 
 def test_a_kind_that_is_not_allowed_is_refused() -> None:
-    line = LoopbackChannel([adds(1.0)], Ledger(frozenset()))
+    line = LoopbackChannel([Adds(1.0)], Ledger(frozenset()))
     with pytest.raises(ProtocolError, match="parameters must not cross"):
         line.broadcast(Order(torch.zeros(5)))
+
+
+def test_gradients_that_are_measured_are_counted_apart() -> None:
+    line = channel(1.0, 2.0)
+    line.broadcast(Order(torch.ones(5)))
+    assert [gradient.tolist() for gradient in line.gather_measured()] == [[1.0] * 5, [2.0] * 5]
+    line.gather(1)
+    assert line.ledger.end_round().gradient_bytes == 2 * 5 * 4
 
 
 def test_machines_take_turns() -> None:

@@ -1,12 +1,14 @@
 """S=auto: a rule whose numbers can be followed by hand, and gradients with and without the cut."""
 
-import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
-from llcg_dist.core.auto_s import FASTEST, WORTH, AutoS, CutGradients, Terms, divergence
+from llcg_dist.core.auto_s import MEMORY, AutoS, CutGradients, Terms, divergence
 from llcg_dist.data.graph import TRAIN, Graph, degrees_within_parts, induced_subgraph
 from llcg_dist.data.views import GraphView
 from llcg_dist.models import build_model
@@ -16,62 +18,55 @@ from tests.unit.graphs import community_graph
 
 GRAPH = community_graph(90)
 PARTS = (np.arange(90) >= 45).astype(np.int32)
-PLENTY = Terms(g_global=1.0, g_local=1.0, kappa_a=1.0, divergence=100.0)
+UNCUT = Terms(g_global=1.0, g_local=1.0, kappa_a=0.0, divergence=0.0)
 
 
-def run_of(payoff: float, rounds: int, terms: Terms = PLENTY, most: int = 16) -> list[int]:
-    """S of rounds in which every step takes off the share `payoff` of the loss."""
-    rule, chosen = AutoS(most), []
-    for _ in range(rounds):
-        steps, _ = rule.choose(terms, local_steps=8)
-        rule.learn(1.0, 1.0 - payoff * steps, steps)
-        chosen.append(steps)
-    return chosen
+def chosen(terms: Terms, local_steps: int, most: int = 16) -> int:
+    return AutoS(most).choose(terms, local_steps)[0]
 
 
-def test_theorem_2_bounds_the_steps() -> None:
-    # 10 local steps times (0.5 + 2 · 0.25) over 4
-    assert Terms(g_global=4.0, g_local=0.25, kappa_a=0.5, divergence=2.0).bound(10) == 2.5
-    assert Terms(g_global=4.0, g_local=0.0, kappa_a=-0.1, divergence=2.0).bound(10) == 0.0
-    assert Terms(g_global=-0.1, g_local=0.25, kappa_a=0.5, divergence=2.0).bound(10) == math.inf
+def test_alignment_by_hand() -> None:
+    """Gradients (2, 0) and (1, 0): 2·2·1/(4 + 1); (1, 0) and (0, 1); (1, 0) and (−1, 0); and noise."""
+    assert replace(UNCUT, g_global=4.0, kappa_a=1.0).alignment == 0.8
+    assert replace(UNCUT, kappa_a=2.0).alignment == 0.0
+    assert replace(UNCUT, kappa_a=4.0).alignment == 0.0
+    assert Terms(g_global=-0.1, g_local=-0.2, kappa_a=0.3, divergence=0.0).alignment == 0.0
 
 
-def test_steps_that_pay_become_more_until_the_most_and_no_faster_than_allowed() -> None:
-    found = run_of(10 * WORTH, 20, most=12)
-    assert found == [min(12, math.floor(FASTEST**r + 0.5)) for r in range(20)]
+def test_local_steps_that_descend_need_no_correction() -> None:
+    """One machine, or parts without cut edges whose machines go the same way for the better half."""
+    assert [chosen(replace(UNCUT, divergence=share), 20) for share in (-0.1, 0.0, 0.5)] == [0, 0, 0]
 
 
-def test_steps_that_do_not_pay_fall_to_one() -> None:
+def test_steps_make_up_for_what_the_local_ones_lose() -> None:
+    # u = 0.5 · 0.75 over the cut, 0.25 or nothing where the machines part
+    assert chosen(replace(UNCUT, kappa_a=1.0, divergence=0.25), 8) == 2
+    assert chosen(replace(UNCUT, divergence=0.75), 8) == 4
+    assert [chosen(replace(UNCUT, divergence=share), 8) for share in (1.0, 1.3)] == [8, 8]
+    assert chosen(replace(UNCUT, divergence=1.0), 40) == 16
+
+
+@given(st.tuples(*[st.floats(-1, 10)] * 4), st.floats(0, 1), st.integers(1, 100), st.integers(1, 50))
+def test_never_more_than_the_local_steps_or_the_most_and_more_where_machines_part(
+    numbers: tuple[float, float, float, float], further: float, local_steps: int, most: int
+) -> None:
+    terms = Terms(*numbers)
+    found = chosen(terms, local_steps, most)
+    assert 0 <= found <= chosen(replace(terms, divergence=terms.divergence + further), local_steps, most)
+    assert found <= min(local_steps, most)
+
+
+def test_one_round_does_not_turn_the_choice_around() -> None:
     rule = AutoS(16)
-    rule.load_state({"wanted": 12.0, "payoff": None, "terms": None})
-    chosen = []
-    for _ in range(16):
-        steps, _ = rule.choose(PLENTY, local_steps=8)
-        rule.learn(1.0, 1.0 + 0.001 * steps, steps)
-        chosen.append(steps)
-    assert chosen == sorted(chosen, reverse=True)
-    assert (chosen[0], chosen[-1]) == (12, 1)
-
-
-def test_nothing_to_correct_means_no_steps() -> None:
-    """One machine, or parts without cut edges that all go the same way."""
-    agreed = Terms(g_global=1.0, g_local=1.0, kappa_a=0.0, divergence=0.0)
-    assert run_of(10 * WORTH, 5, agreed) == [0] * 5
-
-
-def test_the_bound_holds_what_is_wanted_back() -> None:
-    few = Terms(g_global=1.0, g_local=0.0, kappa_a=3 / 8, divergence=1.0)
-    assert max(run_of(10 * WORTH, 30, few)) == 3
+    found = [rule.choose(replace(UNCUT, divergence=share), 10)[1]["auto_s_useful"] for share in (1.0, 0.0, 0.0)]
+    assert found == pytest.approx([0.0, 1 - MEMORY, 1 - MEMORY**2])
 
 
 def test_a_rule_goes_on_from_its_state_exactly() -> None:
     whole, first, second = AutoS(16), AutoS(16), AutoS(16)
 
     def round_of(rule: AutoS, r: int) -> tuple[int, dict]:
-        terms = Terms(1.0 + 0.1 * r, 0.5, 0.2 * r, 3.0 - 0.1 * r)
-        chosen = rule.choose(terms, local_steps=3 + r)
-        rule.learn(1.0, 1.0 - 0.03 / (1 + r), chosen[0])
-        return chosen
+        return rule.choose(Terms(1.0 + 0.1 * r, 0.5, 0.2 * r, 1.0 - 0.1 * r), local_steps=3 + r)
 
     expected = [round_of(whole, r) for r in range(8)]
     found = [round_of(first, r) for r in range(4)]
@@ -81,11 +76,21 @@ def test_a_rule_goes_on_from_its_state_exactly() -> None:
 
 def test_divergence_by_hand() -> None:
     start, learned = torch.tensor([1.0, 1.0, 9.0]), torch.tensor([True, True, False])
-    updates = [torch.tensor([3.0, 1.0, 0.0]), torch.tensor([1.0, 3.0, 5.0])]
-    # The ways are (2, 0) and (0, 2), their mean (1, 1): both are 2 from it in the square, which is its own square too.
-    assert divergence(start, updates, learned) == 1.0
-    assert divergence(start, updates[:1], learned) == 0.0
-    assert divergence(start, [start, start], learned) == 0.0
+
+    def of(*ways: tuple[float, float], weights: tuple[float, ...] = (1.0, 1.0)) -> float:
+        updates = [start + torch.tensor([*way, 5.0 * i]) for i, way in enumerate(ways)]
+        return divergence(start, updates, weights, learned)
+
+    assert of((2, 0), (2, 0)) == 0.0
+    assert of((2, 0), (0, 2)) == 1.0
+    assert of((2, 0), (2, 0), (2, 0), weights=(1, 2, 5)) == pytest.approx(0.0)
+    # The average is (1.5, 0.5), its square 2.5; the product of the two ways 2 · 1 + 0 · 1.
+    assert of((2, 0), (1, 1)) == pytest.approx(1 - 2 / 2.5)
+    # With weights 3 and 1 it is (1.75, 0.25), its square 3.125.
+    assert of((2, 0), (1, 1), weights=(3, 1)) == pytest.approx(1 - 2 / 3.125)
+    assert of((3, 0), (-1, 0)) == 4.0
+    assert of((2, 1), weights=(1.0,)) == 0.0
+    assert of((0, 0), (0, 0)) == 0.0
 
 
 def gradients(graph: Graph, arch: str) -> CutGradients:

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from llcg_dist.blocks import Block, whole_graph
-from llcg_dist.core.evaluate import Evaluator
+from llcg_dist.core.evaluate import Evaluator, affordable_every
 from llcg_dist.core.layerwise import WholeGraphForward
 from llcg_dist.core.parameters import flatten, load_flat
 from llcg_dist.data.graph import TEST, TRAIN, VAL, Array, Graph
@@ -201,3 +201,25 @@ def test_a_split_without_nodes_has_no_score() -> None:
     found = evaluator("SBS", graph=graph).judge(flatten(new_model("SBS", graph=graph)))
     assert found.test is None
     assert found.val in (0.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("evaluate", "local", "every", "better"),
+    [
+        (0.5, 1.0, 1, None),
+        (1.0, 1.0, 1, None),
+        (1.05, 1.0, 1, None),
+        (3.0, 1.0, 1, 20),
+        (3.0, 1.0, 20, None),
+        (1, 0, 1, 10**7),
+    ],
+)
+def test_how_rarely_an_evaluation_that_machines_wait_for_is_affordable(
+    evaluate: float, local: float, every: int, better: int | None
+) -> None:
+    found = affordable_every(evaluate, local, every)
+    assert found == better
+    if found:
+        waited = (evaluate - local) / (found * max(local, 1e-6))
+        assert waited <= 0.1 + 1e-9
+        assert affordable_every(evaluate, local, found) is None

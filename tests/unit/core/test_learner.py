@@ -65,6 +65,17 @@ def test_what_ran_before_does_not_matter() -> None:
     assert torch.equal(walked(busy, round_=3), alone_sgd)
 
 
+@pytest.mark.parametrize(("round_", "steps"), [(3, 2), (3, 9), (2, 4)])
+def test_batches_drawn_ahead_change_no_bit(round_: int, steps: int) -> None:
+    """Fewer than the walk takes, more, or those of a round that never comes."""
+    early = learner()
+    early.draw_ahead(round_, steps)
+    assert torch.equal(walked(early, round_=3), walked(learner(), round_=3))
+    again = learner(train=TrainConfig(optimizer="sgd"))
+    again.draw_ahead(3, steps)
+    assert torch.equal(walked(again, round_=3), walked(again, round_=3))  # drawn for one walk, not for the next
+
+
 @pytest.mark.parametrize("change", [{"who": 3}, {"seed": 6}])
 def test_another_walker_draws_otherwise(change: dict[str, int]) -> None:
     assert not torch.equal(walked(learner(replace(WALKER, **change))), walked(learner()))

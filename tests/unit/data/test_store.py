@@ -56,6 +56,20 @@ def test_arrays_are_mapped_and_cannot_be_written(shard: Path) -> None:
             array[0] = 0
 
 
+def test_a_folder_that_is_extended_is_as_if_written_at_once(shard: Path, tmp_path: Path) -> None:
+    store.write_shard(tmp_path / "later", GRAPH, "store-1")
+    meta = store.extend_shard(tmp_path / "later", nodes=NODES)
+    assert meta == json.loads((shard / "graph.json").read_text())
+    for path in shard.iterdir():
+        assert (tmp_path / "later" / path.name).read_bytes() == path.read_bytes()
+
+
+def test_an_array_can_be_saved_in_another_type(tmp_path: Path) -> None:
+    store.save_array(tmp_path / "x.npy", GRAPH.indices, np.int64)
+    np.save(tmp_path / "y.npy", GRAPH.indices.astype(np.int64))
+    assert (tmp_path / "x.npy").read_bytes() == (tmp_path / "y.npy").read_bytes()
+
+
 def test_description_tells_the_files(shard: Path) -> None:
     meta = json.loads((shard / "graph.json").read_text())
     assert set(meta["arrays"]) == {*ARRAYS, "nodes"}

@@ -14,9 +14,10 @@ from llcg_dist.doctor.traffic import count_remote_rows, predict_traffic, round_t
 from tests.unit.graphs import community_graph, graph_of
 
 
-@pytest.mark.parametrize("method", ["psgd_pa", "llcg"])
-def test_what_is_predicted_is_what_a_run_counts(tmp_path: Path, method: str) -> None:
+@pytest.mark.parametrize(("method", "dtype"), [("psgd_pa", "float32"), ("llcg", "float32"), ("llcg", "int8")])
+def test_what_is_predicted_is_what_a_run_counts(tmp_path: Path, method: str, dtype: str) -> None:
     settings = ["experiment=tiny", f"algorithm={method}", "algorithm.K=2", "cluster.backend=loopback"]
+    settings += ["num_rounds=3", f"algorithm.exchange_dtype={dtype}"]
     config = load_config([*settings, f"partition.root={tmp_path}/parts", f"run_dir={tmp_path}/run"])
     train.run(config, train.Rank())
     whole = read_shard(ensure_store(config)[0] / "global")
@@ -29,7 +30,8 @@ def test_what_is_predicted_is_what_a_run_counts(tmp_path: Path, method: str) -> 
 
 def test_every_method_by_hand() -> None:
     """Three machines, two steps, a model of 100 bytes of which 20 are statistics, 1000 bytes of rows a step."""
-    rows = {row.method: row for row in round_traffic(3, 2.0, parameters=100, gradients=80, feature_bytes=1000)}
+    traffic = round_traffic(3, 2.0, message=100, statistics=20, gradients=80, feature_bytes=1000)
+    rows = {row.method: row for row in traffic}
     assert set(rows) == {"psgd_pa", "llcg", "subgraph_approx", "ggs", "full_sync"}
     for method in ("psgd_pa", "llcg", "subgraph_approx"):
         assert (rows[method].up, rows[method].down, rows[method].total) == (300, 300, 600)

@@ -1,5 +1,6 @@
 """The report of a sweep of twelve real jobs, in a real browser."""
 
+import csv
 import json
 import statistics
 from collections.abc import Iterator
@@ -8,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from llcg_dist import train
-from llcg_dist.columns import sent_bytes
+from llcg_dist.columns import BYTES, sent_bytes
 from llcg_dist.config import load_config
 from llcg_dist.report import write_report
 from tests.browser import CHROMIUM, Browser, browser
@@ -37,7 +38,8 @@ def sweep(tmp_path_factory: pytest.TempPathFactory) -> Path:
                     f"run_dir={root}/jobs/{k}-{s}-{seed}",
                 ]
                 places = ["cluster.backend=loopback", f"partition.root={root}/parts", "logger=none"]
-                train.run(load_config(["experiment=tiny", *settings, *places]), train.Rank())
+                measured = ["diagnostics.every=2", "diagnostics.repeats=2", "diagnostics.hessian_steps=2"]
+                train.run(load_config(["experiment=tiny", *settings, *places, *measured]), train.Rank())
     write_report([root / "jobs"])
     return root / "jobs"
 
@@ -55,7 +57,10 @@ def test_the_page_opens_alone_and_without_a_complaint(sweep: Path, opened: Brows
     assert [address for address in opened.requests if not address.startswith("data:")] == [page.as_uri()]
     assert opened.complaints == []
     names = opened.evaluate("[...document.querySelectorAll('figure')].map(figure => figure.id)")
-    assert {"heat_llcg_K_S", "score_by_round", "score_by_bytes", "seconds_by_phase", "partition"} <= set(names)
+    assert set(names) == {
+        "heat_llcg_K_S", "score_by_round", "loss_by_round", "score_by_bytes", "score_by_time", "score_by_compute",
+        "steps_by_round", "theory_terms", "theory_steps", "bytes_by_kind", "seconds_by_phase", "memory", "partition",
+    }  # fmt: skip
 
 
 def test_every_figure_is_seen(opened: Browser) -> None:
@@ -108,19 +113,56 @@ def test_its_numbers_are_those_of_the_records(sweep: Path, opened: Browser) -> N
             assert float(row[name][0]) == pytest.approx(content[key], rel=5e-4)
 
 
-def test_the_pointer_reads_the_curves(sweep: Path, opened: Browser) -> None:
-    box = opened.evaluate(
-        "(() => { const svg = document.querySelector('#score_by_round svg');"
+def told(opened: Browser, figure: str, x: float, y: float) -> list[str]:
+    """What the pointer reads there: shares of the picture's width and height."""
+    place = opened.evaluate(
+        f"(() => {{ const svg = document.querySelector('#{figure} svg');"
         " svg.scrollIntoView(); const box = svg.getBoundingClientRect();"
-        " return [box.left + box.width / 2, box.top + box.height / 3]; })()"
+        f" return [box.left + box.width * {x}, box.top + box.height * {y}]; }})()"
     )
-    opened.call("Input.dispatchMouseEvent", type="mouseMoved", x=box[0], y=box[1])
-    tip = opened.evaluate("document.querySelector('#score_by_round .tip').innerText").splitlines()
-    assert tip[0] == "round: 2"
-    shown = {line.rsplit(": ", 1)[0]: float(line.rsplit(": ", 1)[1]) for line in tip[1:]}
+    opened.call("Input.dispatchMouseEvent", type="mouseMoved", x=place[0], y=place[1])
+    return str(opened.evaluate(f"document.querySelector('#{figure} .tip').innerText")).splitlines()
+
+
+def values(lines: list[str]) -> dict[str, float]:
+    return {line.rsplit(": ", 1)[0]: float(line.rsplit(": ", 1)[1]) for line in lines}
+
+
+def test_the_pointer_reads_the_curves(sweep: Path, opened: Browser) -> None:
+    head, *lines = told(opened, "score_by_round", 0.5, 0.33)
+    assert head == "round: 2"
+    shown = values(lines)
     assert len(shown) == 6
     scores = [rows(sweep / f"2-1-{seed}")[1]["val_score"] for seed in SEEDS]
     assert shown["llcg K=2 S=1"] == pytest.approx(100 * statistics.fmean(scores), rel=1e-3)
+
+
+def test_the_pointer_reads_the_diagnostics(sweep: Path, opened: Browser) -> None:
+    """Of nine panels the first and the last."""
+    for column, x, y in (("kappa_a_sq", 0.2, 0.15), ("lipschitz", 0.85, 0.75)):
+        head, *lines = told(opened, "theory_terms", x, y)
+        assert head == "round: 2"
+        measured = [rows(sweep / f"1-2-{seed}")[1][column] for seed in SEEDS]
+        assert values(lines)["llcg K=1 S=2"] == pytest.approx(statistics.fmean(measured), rel=1e-3)
+
+
+def test_files_beside_the_page_hold_the_records(sweep: Path) -> None:
+    """Every point of every curve, whole."""
+    columns = {"score_by_round": "val_score", "loss_by_round": "train_loss", "theory_terms": "sigma_var_sq"}
+    for name, column in columns.items():
+        with (sweep / "report" / f"{name}.csv").open() as file:
+            cells = [cell for cell in csv.DictReader(file) if cell.get("column", column) == column]
+        assert len(cells) == 6 * (1 if name == "theory_terms" else 3)
+        for cell in cells:
+            k, s = (part.rpartition("=")[2] for part in cell["group"].split()[1:])
+            found = [rows(sweep / f"{k}-{s}-{seed}")[round(float(cell["x"])) - 1][column] for seed in SEEDS]
+            assert float(cell["mean"]) == pytest.approx(statistics.fmean(found), rel=1e-12)
+    with (sweep / "report" / "bytes_by_kind.csv").open() as file:
+        for cell in csv.DictReader(file):
+            k, s = (part.rpartition("=")[2] for part in cell["group"].split()[1:])
+            for kind in BYTES:
+                found = [row[kind] for seed in SEEDS for row in rows(sweep / f"{k}-{s}-{seed}")]
+                assert float(cell[kind]) == pytest.approx(statistics.fmean(found), rel=1e-12)
 
 
 def test_a_click_sorts_the_table(opened: Browser) -> None:

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from llcg_dist.report.curves import styles
 from llcg_dist.report.groups import Study, studies
+from llcg_dist.report.lines import styles
 from llcg_dist.report.runs import find_runs
 from tests.unit.report.records import write_run
 

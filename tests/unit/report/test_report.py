@@ -52,6 +52,11 @@ def tables_of(page: Path) -> list[list[dict[str, str]]]:
     return [[dict(zip(head, row, strict=True)) for row in rows] for head, *rows in found]
 
 
+def numbers_of(page: Path, figure: str) -> list[dict[str, str]]:
+    with (page.parent / f"{figure}.csv").open() as file:
+        return list(csv.DictReader(file))
+
+
 def figures_of(page: Path) -> list[str]:
     return re.findall(r"<figure id='([^']+)'", page.read_text())
 
@@ -119,28 +124,27 @@ def test_the_papers_numbers_stand_beside_ours_where_the_cell_is_its(tmp_path: Pa
 
 
 def test_every_figure_comes_with_its_picture_and_its_numbers(tmp_path: Path) -> None:
-    run = write_run(tmp_path / "a", [0.5, 0.75], row={"kappa_a_sq": 0.25, "chosen_s": 2})
+    run = write_run(tmp_path / "a", [0.5, 0.75], row={"kappa_a_sq": 0.25, "anything": 2})
     (run / "partition.json").write_text(json.dumps(PARTITION))
     page, _ = write_report([tmp_path])
     names = figures_of(page)
     assert names == [
-        "score_by_round", "loss_by_round", "score_by_bytes", "score_by_time", "steps_by_round", "diagnostics",
-        "bytes_by_kind", "seconds_by_phase", "memory", "partition",
+        "score_by_round", "loss_by_round", "score_by_bytes", "score_by_time", "score_by_compute", "steps_by_round",
+        "theory_terms", "further_columns", "bytes_by_kind", "seconds_by_phase", "memory", "partition",
     ]  # fmt: skip
     for name in names:
         assert (page.parent / f"{name}.png").read_bytes().startswith(b"\x89PNG")
     assert (page.parent / "curves.png").read_bytes().startswith(b"\x89PNG")
 
     def numbers(name: str) -> list[dict[str, str]]:
-        with (page.parent / f"{name}.csv").open() as file:
-            return list(csv.DictReader(file))
+        return numbers_of(page, name)
 
     assert [float(row["mean"]) for row in numbers("score_by_round")] == [0.5, 0.75]
     assert [float(row["x"]) for row in numbers("score_by_bytes")] == pytest.approx([1.523128, 3.046256])
     assert [float(row["x"]) for row in numbers("score_by_time")] == pytest.approx([0.8, 1.6])
-    assert [(row["column"], float(row["mean"])) for row in numbers("diagnostics")] == [
-        ("chosen_s", 2), ("chosen_s", 2), ("kappa_a_sq", 0.25), ("kappa_a_sq", 0.25),
-    ]  # fmt: skip
+    assert [float(row["x"]) for row in numbers("score_by_compute")] == pytest.approx([0.7, 1.4])
+    for name, column, value in (("theory_terms", "kappa_a_sq", 0.25), ("further_columns", "anything", 2)):
+        assert [(row["column"], float(row["mean"])) for row in numbers(name)] == [(column, value)] * 2
     assert numbers("bytes_by_kind")[0]["feature_bytes"] == "20000.0"
     # 0.5 s of local steps and 0.3 s of judging fit into 0.8 - 0.1 - 0.2 = 0.5 s
     assert float(numbers("seconds_by_phase")[0]["seconds_hidden"]) == pytest.approx(0.3)

@@ -28,13 +28,16 @@ def test_runs_are_found_at_and_below_the_paths_oldest_first(tmp_path: Path) -> N
 
 
 def test_a_run_reads_its_rows_and_settings(tmp_path: Path) -> None:
-    folder = write_run(tmp_path / "a", [0.25, None, 0.5], settings={"model.hidden": 16}, row={"kappa_sq": 0.1})
+    folder = write_run(
+        tmp_path / "a", [0.25, None, 0.5], settings={"model.hidden": 16}, row={"kappa_sq": 0.1, "feature_id_bytes": 3}
+    )
     (folder / "partition.json").write_text(json.dumps(PARTITION))
     (run,) = find_runs([folder])
     assert run.method == "llcg"
     assert run.column("val_score") == [0.25, None, 0.5]
     assert run.sent_megabytes() == pytest.approx([1.523128, 3.046256, 4.569384], rel=1e-12)
     assert run.seconds() == pytest.approx([0.8, 1.6, 2.4])
+    assert run.compute_seconds() == pytest.approx([0.7, 1.4, 2.1])
     assert run.settings["model.hidden"] == 16
     assert run.settings["algorithm.rho"] == 1.1
     assert run.partition == PARTITION

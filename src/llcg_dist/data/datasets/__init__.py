@@ -3,22 +3,13 @@
 from collections.abc import Callable
 from typing import Any
 
-from llcg_dist.data.datasets import files, mag240m, ogbn, pyg, synthetic
 from llcg_dist.data.graph import Graph
 from llcg_dist.data.sample import sample_nodes
-from llcg_dist.dataset_config import DatasetConfig
-
-_LOADERS: dict[str, Callable[[Any], Graph]] = {
-    "synthetic": synthetic.generate,
-    "files": files.load,
-    "mag240m": mag240m.load,
-    **dict.fromkeys(pyg.SOURCES, pyg.load),
-    **dict.fromkeys(ogbn.SOURCES, ogbn.load),
-}
+from llcg_dist.dataset_config import DatasetConfig, FilesConfig
 
 
 def load_dataset(config: DatasetConfig) -> Graph:
-    graph = _LOADERS[config.source](config)
+    graph = _loader(config.source)(config)
     if config.subset is not None:
         graph = sample_nodes(graph, config.subset, config.seed)
     return graph.validate(f"dataset={config.source}")
@@ -29,4 +20,22 @@ def content_hashes(config: DatasetConfig) -> dict[str, str]:
 
     Settings alone do not tell such graphs apart: a file may change under its name.
     """
-    return files.content_hashes(config) if isinstance(config, files.FilesConfig) else {}
+    if not isinstance(config, FilesConfig):
+        return {}
+    from llcg_dist.data.datasets import files
+
+    return files.content_hashes(config)
+
+
+def _loader(source: str) -> Callable[[Any], Graph]:
+    """Imported here: ranks read the store, and need neither pandas nor the libraries of published graphs."""
+    from llcg_dist.data.datasets import files, mag240m, ogbn, pyg, synthetic
+
+    loaders: dict[str, Callable[[Any], Graph]] = {
+        "synthetic": synthetic.generate,
+        "files": files.load,
+        "mag240m": mag240m.load,
+        **dict.fromkeys(pyg.SOURCES, pyg.load),
+        **dict.fromkeys(ogbn.SOURCES, ogbn.load),
+    }
+    return loaders[source]

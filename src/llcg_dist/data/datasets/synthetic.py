@@ -7,7 +7,8 @@ Features alone say little about a node's class (`signal` is small against the no
 import numpy as np
 
 from llcg_dist.data.datasets.splits import check_fractions, split_by_fractions
-from llcg_dist.data.graph import Array, Graph, undirected_csr
+from llcg_dist.data.graph import Array, Graph, index_dtype, undirected_csr
+from llcg_dist.data.rows import row_slices
 from llcg_dist.dataset_config import SyntheticConfig
 from llcg_dist.errors import UserError
 
@@ -19,24 +20,37 @@ def generate(config: SyntheticConfig) -> Graph:
     labels = rng.permutation(np.arange(config.nodes) % config.classes)
     src, dst = _edges(config, labels, rng)
     indptr, indices = undirected_csr(src, dst, config.nodes)
+    del src, dst
     means = rng.standard_normal((config.classes, config.features), dtype=np.float32) * np.float32(config.signal)
     features = rng.standard_normal((config.nodes, config.features), dtype=np.float32)
-    features += means[labels]
+    for rows in row_slices(features):
+        features[rows] += means[labels[rows]]
     split = split_by_fractions(np.arange(config.nodes), config.nodes, config, rng)
     return Graph(indptr, indices, features, labels, split, config.classes)
 
 
 def _edges(config: SyntheticConfig, labels: Array, rng: np.random.Generator) -> tuple[Array, Array]:
-    """One end uniform; the other inside the same class with probability `homophily`, else in another class."""
+    """One end uniform; the other inside the same class with probability `homophily`, else in another class.
+
+    Drawn a piece after the other, which gives the numbers that one draw of them all would give.
+    """
     num_edges = round(config.nodes * config.degree / 2)
-    src = rng.integers(config.nodes, size=num_edges)
-    inside = rng.random(num_edges) < config.homophily
-    other = (labels[src] + rng.integers(1, max(config.classes, 2), size=num_edges)) % config.classes
-    wanted = np.where(inside, labels[src], other)
+    src, dst = (np.empty(num_edges, index_dtype(config.nodes, 0)) for _ in range(2))
+    inside, wanted = np.empty(num_edges, bool), np.empty(num_edges, index_dtype(config.classes, 0))
     by_class = np.argsort(labels, kind="stable")
     size = np.bincount(labels, minlength=config.classes)
     first = np.cumsum(size) - size
-    dst = by_class[first[wanted] + (rng.random(num_edges) * size[wanted]).astype(np.int64)]
+    for piece in row_slices(src):
+        src[piece] = rng.integers(config.nodes, size=len(src[piece]))
+    for piece in row_slices(src):
+        inside[piece] = rng.random(len(src[piece])) < config.homophily
+    for piece in row_slices(src):
+        own = labels[src[piece]]
+        other = (own + rng.integers(1, max(config.classes, 2), size=len(own))) % config.classes
+        wanted[piece] = np.where(inside[piece], own, other)
+    for piece in row_slices(src):
+        of_class = wanted[piece]
+        dst[piece] = by_class[first[of_class] + (rng.random(len(of_class)) * size[of_class]).astype(np.int64)]
     return src, dst
 
 

@@ -1,0 +1,177 @@
+"""What larger graphs and more machines would need, computed from what `bench.scale` measured:
+
+    python -m bench.extrapolate
+
+Nothing is run here: figures come from bench/results.json, sizes of published graphs from their papers, formulas from
+the code that would run (the store's arrays, `llcg doctor`, the models themselves). The text says which is which.
+"""
+
+import json
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bench.harness import RESULTS, publish, table
+from llcg_dist.config import load_config
+from llcg_dist.core.parameters import flatten
+from llcg_dist.data.graph import index_dtype
+from llcg_dist.doctor.memory import evaluation_bytes, layers_of
+from llcg_dist.models import build_model
+from llcg_dist.schema import Config, ModelConfig
+
+_LINK = 10e9 / 8
+"""Bytes a second of every host's network interface: 10 Gbit/s, an assumption."""
+_PER_NODE = 2 * 16
+"""What `llcg doctor` reckons for each node at the server: degrees and lists of nodes, for correction and evaluation."""
+
+
+@dataclass(frozen=True)
+class Size:
+    """A graph as far as cost goes; every edge in both directions."""
+
+    name: str
+    nodes: int
+    edges: int
+    features: int
+    classes: int
+    bytes_per_value: int
+    model: ModelConfig
+
+    @property
+    def entries(self) -> int:
+        return 2 * self.edges
+
+    @property
+    def index_bytes(self) -> int:
+        return np.dtype(index_dtype(self.nodes, self.entries)).itemsize
+
+    @property
+    def store_bytes(self) -> int:
+        """indptr, indices, features, labels, split and assignment of global/."""
+        topology = (self.nodes + 1 + self.entries) * self.index_bytes
+        return topology + self.nodes * (self.features * self.bytes_per_value + 8 + 1 + 4)
+
+    @property
+    def model_bytes(self) -> int:
+        return 4 * flatten(build_model(self.model, self.features, self.classes)).numel()
+
+    def evaluation(self, on_disk: bool) -> int:
+        layers = layers_of(self.model, self.features, self.classes)
+        chunk = Config().evaluate.chunk
+        return evaluation_bytes(layers, self.nodes, self.edges, chunk, on_disk) + _PER_NODE * self.nodes
+
+    @property
+    def products(self) -> int:
+        """Values that the sparse products of an evaluation read."""
+        layers = layers_of(self.model, self.features, self.classes)
+        return self.entries * sum(layer.width_in for layer in layers if layer.reads_neighbours)
+
+
+def main() -> None:
+    measured = json.loads(RESULTS.read_text())["scale"]["figures"]
+    whole, quarter = measured["sizes"]["1"], measured["sizes"]["4"]
+    small = load_config([]).model
+    papers = load_config(["model=sage", "model.layers=3", "model.hidden=256"]).model
+    mag = load_config(["experiment=fig11/mag240m_llcg"]).model
+    here = Size("ogbn-products' size", 2_449_029, whole["train"]["num_edges"], 100, 47, 4, small)
+    graphs = [
+        here,
+        Size("papers100M", 111_059_956, 1_615_685_872, 128, 172, 4, papers),
+        Size("MAG240M, papers", 121_751_666, 1_297_748_926, 768, 153, 2, mag),
+    ]
+    texts = [_graphs(graphs, whole, quarter, measured["bare"]["8"]), _machines(graphs)]
+    publish("extrapolate", "\n\n".join(texts), [])
+
+
+def _graphs(graphs: list[Size], whole: dict[str, Any], quarter: dict[str, Any], bare: dict[str, Any]) -> str:
+    here, trained, rank = graphs[0], whole["train"], bare["machine"]["anonymous"]
+    earlier, now = (found["partition"]["cut (METIS)"] for found in (quarter, whole))
+    entries = 2 * quarter["train"]["num_edges"]
+    per_entry = (now["peak"]["total"] - earlier["peak"]["total"]) / (here.entries - entries)
+    fixed = now["peak"]["total"] - per_entry * here.entries
+    growth = math.log(now["seconds"] / earlier["seconds"]) / math.log(here.entries / entries)
+    seconds = trained["seconds_evaluate"]
+
+    def row(what: str, measured: str, computed: Callable[[Size], str]) -> list[str]:
+        return [what, measured, *map(computed, graphs)]
+
+    def machine(machines: int) -> list[str]:
+        measured = _memory(trained["machine"]["total"]) if machines == 8 else ""
+        return row(f"a machine of {machines:,}", measured, lambda g: _memory(rank + g.store_bytes / machines))
+
+    rows = [
+        row("nodes; edges", "", lambda g: f"{g.nodes:,}; {g.edges:,}"),
+        row("bytes of an index", "", lambda g: str(g.index_bytes)),
+        row("the whole graph on disk", "", lambda g: _memory(g.store_bytes)),
+        row("METIS, memory", _memory(now["peak"]["total"]), lambda g: _memory(fixed + per_entry * g.entries)),
+        row("METIS, time", _time(now["seconds"]), lambda g: _time(now["seconds"] * g.entries / here.entries)),
+        row(
+            "the server's own memory",
+            _memory(trained["server"]["anonymous"]),
+            lambda g: _memory(rank + g.evaluation(on_disk=False)),
+        ),
+        row("with evaluate.scratch", "", lambda g: _memory(rank + g.evaluation(on_disk=True))),
+        row("one evaluation, one core", _time(seconds), lambda g: _time(seconds * g.products / here.products)),
+        *map(machine, (8, 64, 1000)),
+    ]
+    head = ["", "measured at ogbn-products' size", *(f"computed: {graph.name}" for graph in graphs)]
+    return f"{table(head, rows)}\n\n{_FORMULAS.format(fixed / 1e9, per_entry, growth, rank / 1e6, _PER_NODE)}"
+
+
+_FORMULAS = """How each line is computed:
+
+- on disk: N + 1 + 2M indices, N · (features + label 8 + split 1 + part 4) bytes; an index has 4 where 2M < 2^31;
+- METIS, memory: {:.2f} GB and {:.1f} bytes for each of 2M entries, the line through the two larger measured sizes;
+- METIS, time: in proportion to 2M (between those two sizes it grew like M^{:.2f}), on one core;
+- the server: a bare rank ({:.0f} MB, measured) and the formula of `llcg doctor`: the states that enter and leave a
+  layer, a chunk, {} bytes a node. Features and topology are mapped besides, and need not fit;
+- an evaluation: in proportion to 2M times the widths that are aggregated, as long as what is read is in memory;
+- a machine: a bare rank and 1/P of the graph on disk; edges that are cut make it less, batches more.
+
+METIS' memory and time depend on how well a graph coarsens: they are the least certain lines (partition=random needs a
+few numbers for every node, and no more). The server's states are those of all nodes; where few are labelled (MAG240M:
+one in a hundred) the last layers compute only these and what they read. Models: the default one; three SAGE
+layers of width 256; that of the paper's Figure 11 (two SAGE layers of width 1024, float16 features)."""
+
+
+def _machines(graphs: list[Size]) -> str:
+    rows = []
+    for graph in graphs:
+        for machines in (8, 100, 1000):
+            model = graph.model_bytes
+            depth = math.ceil(math.log2(machines + 1))
+            rows.append(
+                [
+                    graph.name,
+                    f"{machines:,}",
+                    f"{model / 1e6:.2f} MB",
+                    f"{2 * machines * model / 1e6:,.1f} MB",
+                    f"{machines * model / _LINK:.3f} s",
+                    depth,
+                    f"{depth * model / _LINK:.3f} s",
+                    f"{machines * model / 1e6:,.1f} MB",
+                ]
+            )
+    head = ["model for", "P", "one model", "a round", "gather", "tree depth", "broadcast", "updates at the server"]
+    return f"{_MACHINES.format(_LINK / 1e9)}\n\n{table(head, rows)}"
+
+
+_MACHINES = """More machines: all of this is computed. A round sends P models up and P down, as the ledger counts them;
+control is less than 4 KiB for each machine. All updates pass the server's one interface: P · model / {:g} GB/s
+(10 Gbit/s, an assumption). Gloo's broadcast is a binomial tree: ceil(log2(P + 1)) hops of one model. The server holds
+all P updates until it has averaged them in part order."""
+
+
+def _memory(value: float) -> str:
+    return f"{value / 1e9:,.2f} GB" if value < 1e10 else f"{value / 1e9:,.0f} GB"
+
+
+def _time(seconds: float) -> str:
+    return f"{seconds:,.1f} s" if seconds < 600 else f"{seconds / 60:,.0f} min"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,85 @@
+"""How long a machine's local step takes, against the same step in other hands:
+
+    python -m bench.local_step [--repeats 9] [--steps 4]
+
+One thread, 3 layers, batches of 256, fan-out 10, at hidden width 256 and 64; see bench/step_contenders.py.
+"""
+
+import argparse
+from functools import partial
+
+import torch
+
+from bench.harness import Claim, Spread, interleaved, publish, ratio, table
+from bench.step_contenders import dgl_loop, floor, ours, pyg_over_edges
+from bench.step_profile import milliseconds_by_kind
+from llcg_dist.config import load_config
+from llcg_dist.data.datasets.synthetic import generate
+from llcg_dist.data.graph import Graph
+from llcg_dist.process import keep_freed_memory
+from llcg_dist.schema import Config
+
+SETTINGS = [
+    "dataset.nodes=100000", "dataset.features=128", "dataset.degree=30", "dataset.classes=40", "model.layers=3",
+    "train.local_batch_size=256",
+]  # fmt: skip
+
+HIDDEN = (256, 64)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--repeats", type=int, default=9)
+    parser.add_argument("--steps", type=int, default=4)
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+    torch.set_flush_denormal(True)
+    keep_freed_memory()
+    graph = generate(load_config(SETTINGS).dataset)
+    times, profiles, claims = {}, {}, []
+    for hidden in HIDDEN:
+        config = load_config([*SETTINGS, f"model.hidden={hidden}"])
+        times[hidden] = measure(config, graph, arguments.repeats, arguments.steps)
+        profiles[hidden] = milliseconds_by_kind(config, graph)
+        claims += claims_of(hidden, times[hidden])
+    widths = [f"hidden {hidden}" for hidden in HIDDEN]
+    steps = side_by_side({hidden: in_milliseconds(seconds) for hidden, seconds in times.items()})
+    kinds = side_by_side({h: {kind: f"{value:.1f}" for kind, value in found.items()} for h, found in profiles.items()})
+    tables = [table(["ms a step", *widths], steps), table(["ms of llcg_dist's own step", *widths], kinds)]
+    publish("local_step", "\n\n".join(tables), claims, {"profile": profiles})
+
+
+def measure(config: Config, graph: Graph, repeats: int, steps: int) -> dict[str, list[float]]:
+    """Seconds of a step, by contender and turn."""
+    contenders = {
+        "llcg_dist": ours(config, graph),
+        "llcg_dist, LABOR": ours(config, graph, "labor"),
+        "DGL's own loop": dgl_loop(config, graph),
+        "PyG over edge_index": pyg_over_edges(config, graph),
+        "floor": floor(config, graph),
+    }
+    turns = {name: partial(contender, steps) for name, contender in contenders.items()}
+    return {name: [value / steps for value in values] for name, values in interleaved(turns, repeats).items()}
+
+
+def in_milliseconds(seconds: dict[str, list[float]]) -> dict[str, str]:
+    return {name: str(Spread.of([1e3 * value for value in values])) for name, values in seconds.items()}
+
+
+def side_by_side(columns: dict[int, dict[str, str]]) -> list[list[str]]:
+    """A row for each name, a column for each hidden width."""
+    return [[name, *(column[name] for column in columns.values())] for name in columns[HIDDEN[0]]]
+
+
+def claims_of(hidden: int, seconds: dict[str, list[float]]) -> list[Claim]:
+    step, labor, dgl, pyg, least = seconds.values()
+    return [
+        Claim(f"hidden {hidden}: DGL's loop / llcg_dist", ratio(dgl, step), at_least=1.15),
+        Claim(f"hidden {hidden}: PyG over edge_index / llcg_dist", ratio(pyg, step), at_least=1.7),
+        Claim(f"hidden {hidden}: llcg_dist / floor", ratio(step, least), at_most=1.3),
+        Claim(f"hidden {hidden}: DGL's loop / llcg_dist with LABOR", ratio(dgl, labor), at_least=1.6),
+    ]
+
+
+if __name__ == "__main__":
+    main()

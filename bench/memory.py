@@ -1,0 +1,134 @@
+"""Runs a command and watches the memory of its whole process tree, as the sum of PSS.
+
+PSS counts a page that n processes share as 1/n for each, so the sum over a tree is what the tree occupies. Its
+file-backed part is page cache: pages of mapped files, which the kernel takes back when memory gets short.
+"""
+
+import os
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+_FIELDS = {"Pss": "total", "Pss_Anon": "anonymous", "Pss_File": "file"}
+_OFTEN, _SHARE = 0.2, 0.05
+"""Seconds between two looks, at the least, and the share of the time that looking may take: it walks all pages."""
+
+
+@dataclass
+class Peak:
+    """Of the bytes seen together at one moment."""
+
+    total: int = 0
+    anonymous: int = 0
+    file: int = 0
+
+    def raise_to(self, seen: "Peak") -> None:
+        """The highest of each, which need not have been at the same moment."""
+        for name in vars(self):
+            setattr(self, name, max(getattr(self, name), getattr(seen, name)))
+
+    def __add__(self, other: "Peak") -> "Peak":
+        return Peak(self.total + other.total, self.anonymous + other.anonymous, self.file + other.file)
+
+
+@dataclass
+class Stage:
+    """From one line of output that begins a stage to the next."""
+
+    name: str
+    seconds: float = 0.0
+    peak: Peak = field(default_factory=Peak)
+    """Of the tree."""
+    ranks: dict[int, Peak] = field(default_factory=dict)
+    """Of each rank: 0 is the server."""
+
+
+def watch(
+    command: Sequence[str], environment: Mapping[str, str], stage_of: Callable[[str], str | None]
+) -> tuple[list[Stage], list[str]]:
+    """Runs the command; `stage_of` tells of a line that it prints which stage begins there, if any."""
+    stages, lines = [Stage("start")], []
+    job = subprocess.Popen(command, env=os.environ | environment, stdout=subprocess.PIPE, text=True)
+    done = threading.Event()
+    watcher = threading.Thread(target=_look_until, args=(done, job.pid, stages))
+    watcher.start()
+    began = time.perf_counter()
+    try:
+        assert job.stdout is not None
+        for line in job.stdout:
+            lines.append(line.rstrip())
+            name = stage_of(lines[-1])
+            if name is not None:
+                if stages[-1].peak.total == 0:  # it was short; what is seen now is the nearest to it
+                    stages[-1].peak.raise_to(_look(job.pid)[0])
+                now = time.perf_counter()
+                stages[-1].seconds, began = now - began, now
+                stages.append(Stage(name))
+        if job.wait() != 0:
+            raise SystemExit(f"{' '.join(command)} ended with {job.returncode}: {' / '.join(lines[-3:])}")
+    finally:
+        done.set()
+        watcher.join()
+        if job.poll() is None:
+            job.kill()
+    stages[-1].seconds = time.perf_counter() - began
+    return stages, lines
+
+
+def _look_until(done: threading.Event, root: int, stages: list[Stage]) -> None:
+    pause = 0.0
+    while not done.wait(pause):
+        started = time.perf_counter()
+        stage = stages[-1]
+        together, ranks = _look(root)
+        stage.peak.raise_to(together)
+        for rank, seen in ranks.items():
+            stage.ranks.setdefault(rank, Peak()).raise_to(seen)
+        pause = max(_OFTEN, (time.perf_counter() - started) / _SHARE)
+
+
+def _look(root: int) -> tuple[Peak, dict[int, Peak]]:
+    """What the tree holds now, in all and by rank."""
+    together, ranks = Peak(), {}
+    for process in _tree(root):
+        seen, rank = _pss(process), _rank(process)
+        together += seen
+        if rank is not None:
+            ranks[rank] = seen
+    return together, ranks
+
+
+def _tree(root: int) -> list[int]:
+    found = [root]
+    for process in found:
+        for children in Path(f"/proc/{process}/task").glob("*/children"):
+            try:
+                found += map(int, children.read_text().split())
+            except OSError:  # the thread has ended since
+                continue
+    return found
+
+
+def _pss(process: int) -> Peak:
+    seen = Peak()
+    try:
+        lines = Path(f"/proc/{process}/smaps_rollup").read_text().splitlines()
+    except OSError:  # the process has ended since
+        return seen
+    for line in lines:
+        key, _, rest = line.partition(":")
+        if key in _FIELDS:
+            setattr(seen, _FIELDS[key], int(rest.split()[0]) * 1024)
+    return seen
+
+
+def _rank(process: int) -> int | None:
+    """As torchrun tells it to the processes that it starts."""
+    try:
+        settings = Path(f"/proc/{process}/environ").read_bytes().split(b"\0")
+    except OSError:
+        return None
+    return next((int(setting[5:]) for setting in settings if setting.startswith(b"RANK=")), None)

@@ -1,0 +1,48 @@
+"""Where the time of a local step goes, by torch's profiler."""
+
+from typing import Any
+
+from torch.profiler import profile, record_function
+
+from bench.step_contenders import learner_of
+from llcg_dist.data.graph import Graph
+from llcg_dist.schema import Config
+
+KINDS = {
+    "dense products": ("aten::mm", "aten::addmm", "aten::addmm_"),
+    "sampling": ("sampling",),
+    "sums over neighbours": ("aten::_embedding_bag", "aten::_embedding_bag_forward_only", "_SparseProductBackward"),
+    "gather": ("aten::index_select",),
+    "BatchNorm": ("aten::native_batch_norm", "aten::native_batch_norm_backward"),
+    "ReLU and dropout": ("aten::random_", "aten::ge", "aten::mul_", "aten::clamp_", "aten::threshold_backward"),
+}
+"""What counts to which: the names of torch's own operations."""
+
+
+class _Recorded:
+    """A sampler whose time has a name."""
+
+    def __init__(self, sampler: Any) -> None:
+        self._sampler = sampler
+
+    def sample(self, *given: Any, **named: Any) -> Any:
+        with record_function("sampling"):
+            return self._sampler.sample(*given, **named)
+
+
+def milliseconds_by_kind(config: Config, graph: Graph, steps: int = 8) -> dict[str, float]:
+    """Of one step, without what the operations called from here call themselves."""
+    learner = learner_of(config, graph)
+    learner._sampler = _Recorded(learner._sampler)
+
+    def take(count: int) -> None:
+        for _ in range(count):
+            learner.gradient()
+            learner.advance()
+
+    take(2)
+    with profile() as found:
+        take(steps)
+    each = {event.key: event.self_cpu_time_total / 1e3 / steps for event in found.key_averages()}
+    kinds = {kind: sum(each.get(name, 0.0) for name in names) for kind, names in KINDS.items()}
+    return kinds | {"everything else": sum(each.values()) - sum(kinds.values())}

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 _FIELDS = {"Pss": "total", "Pss_Anon": "anonymous", "Pss_File": "file"}
-_OFTEN, _SHARE = 0.2, 0.05
+_OFTEN, _SHARE = 0.2, 0.1
 """Seconds between two looks, at the least, and the share of the time that looking may take: it walks all pages."""
 
 

@@ -28,8 +28,8 @@ PRODUCTS = [
     "dataset.train_fraction=0.08", "dataset.val_fraction=0.02",
 ]  # fmt: skip
 TRAINING = [
-    "algorithm=llcg", "num_rounds=2", "algorithm.K=16", "train.local_batch_size=512", "sampling.server_fanout=10",
-    "evaluate.every=2", "logger=none",
+    "algorithm=llcg", "num_rounds=6", "algorithm.K=64", "train.local_batch_size=512", "sampling.server_fanout=10",
+    "evaluate.every=3", "logger=none",
 ]  # fmt: skip
 STAGES = {
     "loading dataset": "generate",
@@ -99,11 +99,13 @@ def train(size: int, machines: int, folder: str) -> Figures:
         largest.raise_to(ranks[rank])
     rows = [json.loads(line) for line in (run_dir / "metrics.jsonl").read_text().splitlines()]
     cut = json.loads((run_dir / "partition.json").read_text())
+    summary = json.loads((run_dir / "summary.json").read_text())
     return cost(stages) | {
         "server": asdict(ranks[0]),
         "machine": asdict(largest),
         "part_bytes": max(part["bytes"] for part in cut["parts"]),
         "num_edges": cut["num_edges"],
+        "machine_rss": summary["peak_rss_mb_machine"] * 2**20,
         **{key: max(row[key] for row in rows) for key in _PHASES},  # one of the rounds is evaluated
     }
 
@@ -179,6 +181,9 @@ def _training_table(sizes: Figures) -> str:
         "all ranks and the launcher, GB": [_gigabytes(run["peak"]) for run in trained],
         "the server, GB": [_gigabytes(run["server"]) for run in trained],
         "the largest machine, GB": [_gigabytes(run["machine"]) for run in trained],
+        "… its peak RSS, with the libraries that all ranks share, GB": [
+            f"{run['machine_rss'] / 1e9:.2f}" for run in trained
+        ],
         "its part on disk, GB": [f"{run['part_bytes'] / 1e9:.3f}" for run in trained],
         "the whole job, s": [f"{run['seconds']:.1f}" for run in trained],
         **{what: [f"{run[key]:.2f}" for run in trained] for key, what in _PHASES.items()},

@@ -38,7 +38,9 @@ def is_below(found: tuple[float, float, int]) -> bool:
 
 def difference(one: Mapping[int, float], other: Mapping[int, float]) -> str:
     found = paired(one, other)
-    return "—" if found is None else f"{found[0]:+.1f} ± {found[1]:.1f}" + (f" {BELOW}" if is_below(found) else "")
+    if found is None:
+        return next((f"{one[seed] - other[seed]:+.1f} (one seed)" for seed in one if seed in other), "—")
+    return f"{found[0]:+.1f} ± {found[1]:.1f}" + (f" {BELOW}" if is_below(found) else "")
 
 
 def rounds_text(found: Sequence[int | None]) -> str:
@@ -55,24 +57,23 @@ def tables(runs: Runs) -> str:
     """Markdown: what is claimed, scores, differences, rounds; then the ablation and the axes; then the cost."""
     core = list(_under_both("core"))
     sections = [
-        ("In short", _claims(runs)),
+        ("core", "In short", _claims(runs)),
+        ("core", "Test score at the best validation score, %, mean ± standard deviation", _scores(runs, "core", core)),
         (
-            "Test score at the best validation score, %: mean ± standard deviation over seeds",
-            _scores(runs, "core", core),
-        ),
-        (
-            f"`{PLUS}` minus each: paired by seed, ± standard error ({BELOW}: below by more than two)",
+            "core",
+            f"`{PLUS}` minus each: paired by seed, ± standard error ({BELOW}: below by more than 2)",
             _ahead(runs, core),
         ),
-        (f"Rounds to {REACH:.0%} of the best validation score of single (recalibrate)", _rounds(runs, core)),
-        ("What it would take to come closer to single: minus `single`", _more(runs)),
-        ("Ingredients, recalibrate: test score, %", _scores(runs, "ablation", _recalibrated("ablation"))),
-        ("Ingredients, recalibrate: minus the same method without", _ablation(runs)),
-        ("One axis at a time: test score, %", _scores(runs, "axes", _axes())),
-        (f"One axis at a time: `{PLUS}` minus each", _axes_ahead(runs)),
-        ("Cost: minutes of one core, and runs", _cost(runs)),
+        ("core", f"Rounds to {REACH:.0%} of the best validation score of single (recalibrate)", _rounds(runs, core)),
+        ("more", "What it would take to come closer to single: minus `single`", _more(runs)),
+        ("ablation", "Ingredients: test score, %", _scores(runs, "ablation", _recalibrated("ablation"))),
+        ("ablation", "Ingredients: minus the same method without", _ablation(runs)),
+        ("axes", "One axis at a time: test score, %", _scores(runs, "axes", _axes())),
+        ("axes", f"One axis at a time: `{PLUS}` minus each", _axes_ahead(runs)),
+        ("core", "Cost: minutes of one core, and runs", _cost(runs)),
     ]
-    return "\n\n".join(f"### {title}\n\n{text}" for title, text in sections) + "\n"
+    there = [f"### {title}\n\n{text}" for part, title, text in sections if runs.all_of(part)]
+    return "\n\n".join(there) + "\n"
 
 
 Row = tuple[str, str]
@@ -186,6 +187,6 @@ def _cost(runs: Runs) -> str:
     lines, total, count = ["| part | minutes | runs |", "|---|---|---|"], 0.0, 0
     for part in PARTS:
         seconds = [record.cpu_seconds() for record in runs.all_of(part)]
-        lines.append(f"| {part} | {sum(seconds) / 60:.0f} | {len(seconds)} |")
+        lines.append(f"| {part} | {sum(seconds) / 60:.1f} | {len(seconds)} |")
         total, count = total + sum(seconds), count + len(seconds)
-    return "\n".join([*lines, f"| all | {total / 60:.0f} | {count} |"])
+    return "\n".join([*lines, f"| all | {total / 60:.1f} | {count} |"])

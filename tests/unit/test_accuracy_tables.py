@@ -40,7 +40,8 @@ def test_paired_differences_by_hand() -> None:
     assert difference(one, other) == "+2.0 ± 0.6"
     assert difference(other, one) == "-2.0 ± 0.6 ▼"
     assert difference({0: 1.0, 1: 4.0}, {0: 2.0, 1: 4.0}) == "-0.5 ± 0.5"  # not by more than two standard errors
-    assert difference(one, {0: 1.0}) == "—"
+    assert difference(one, {0: 1.0}) == "+10.0 (one seed)"
+    assert difference(one, {5: 1.0}) == "—"
 
 
 def test_one_seed_does_not_pass_for_certainty() -> None:
@@ -74,7 +75,8 @@ def test_tables_from_records(tmp_path: Path) -> None:
     assert "| K=2, psgd_pa, recalibrate | — | 69.0 (one seed) | — | — |" in text
     assert "- against psgd_pa: above in 2 of 2 cells, " in text
     assert "equal psgd_pa's in 2 of 2 pairs of runs" in text
-    assert "| core | 9 | 6 |" in text  # six runs of a minute and a half
+    assert "| core | 9.0 | 6 |" in text  # six runs of a minute and a half
+    assert "Ingredients" not in text  # of which there are no runs
 
 
 @pytest.mark.full

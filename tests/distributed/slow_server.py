@@ -11,9 +11,9 @@ SECONDS = float(sys.argv[1])
 find_store = train.ensure_store
 
 
-def find_store_slowly(*arguments: Any) -> Any:
+def find_store_slowly(*arguments: Any, **keywords: Any) -> Any:
     time.sleep(SECONDS)
-    return find_store(*arguments)
+    return find_store(*arguments, **keywords)
 
 
 train.ensure_store = find_store_slowly

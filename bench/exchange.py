@@ -3,6 +3,7 @@
     python -m bench.exchange [--machines 8] [--repeats 9] [--flower PYTHON]
 
 - raw: torch.distributed's broadcast and gather of one float32 vector, Gloo, and nothing else;
+- channel: the same through our channel: messages are counted, carry control, and are waited for in a second thread;
 - float32, bfloat16, int8: a round's exchange as a run has it with algorithm.exchange_dtype: the server's model is
   written, broadcast, read and put into a model at every machine, taken out again, sent, received and checked;
 - Flower: the same model over Flower's gRPC, to as many clients and back (bench/flower_rounds.py).
@@ -46,6 +47,8 @@ HIDDEN = {"small": 256, "large": 2200}
 ROUNDS = {"small": 10, "large": 2}
 """In a turn."""
 DTYPES = ("float32", "bfloat16", "int8")
+CHANNEL = "channel"
+"""float32 as it crosses, with nothing done to it at either end."""
 FLOWER = "flwr >=1.41,<1.42"
 Rounds = Callable[[int], None]
 
@@ -65,7 +68,7 @@ def main() -> None:
         contenders = {
             f"{kind} {size}": (lambda kind=kind, size=size: gloo(f"{kind} {size} {ROUNDS[size]}"))
             for size in arguments.sizes
-            for kind in ("raw", *DTYPES)
+            for kind in ("raw", CHANNEL, *DTYPES)
         }
         if has_flower(arguments.flower):
             flower = stack.enter_context(flower_processes(arguments.flower, arguments.machines))
@@ -164,12 +167,12 @@ def raw(cluster: Cluster, size: str) -> Rounds:
     return run
 
 
-def ours(cluster: Cluster, dtype: str, size: str) -> Rounds:
-    model = model_of(size)
-    return (serve if cluster.rank == 0 else answer)(cluster, model, dtype, statistics_mask(model))
+def ours(cluster: Cluster, kind: str, size: str) -> Rounds:
+    model, dtype = model_of(size), "float32" if kind == CHANNEL else kind
+    return (serve if cluster.rank == 0 else answer)(cluster, model, dtype, statistics_mask(model), kind != CHANNEL)
 
 
-def serve(cluster: Cluster, model: torch.nn.Module, dtype: str, statistics: Tensor) -> Rounds:
+def serve(cluster: Cluster, model: torch.nn.Module, dtype: str, statistics: Tensor, checks: bool) -> Rounds:
     end, machines = server_end(dtype, statistics), cluster.size - 1
     channel = DistServerChannel(cluster, range(1, cluster.size), message_sizes(end.codec, shares_gradients=False))
     theta = flatten(model)
@@ -178,14 +181,14 @@ def serve(cluster: Cluster, model: torch.nn.Module, dtype: str, statistics: Tens
         for round_ in range(rounds):
             channel.broadcast(Order(end.send(theta)))
             updates = end.received(theta, [update.theta for update in channel.gather(round_)])
-            if accept(updates, [1.0] * machines, len(theta)).skipped:
+            if checks and accept(updates, [1.0] * machines, len(theta)).skipped:
                 raise SystemExit("what came back is not finite")
             channel.ledger.end_round()
 
     return run
 
 
-def answer(cluster: Cluster, model: torch.nn.Module, dtype: str, statistics: Tensor) -> Rounds:
+def answer(cluster: Cluster, model: torch.nn.Module, dtype: str, statistics: Tensor, loads: bool) -> Rounds:
     end = machine_end(dtype, statistics)
     channel = DistMachineChannel(cluster, message_sizes(end.codec, shares_gradients=False))
 
@@ -193,8 +196,11 @@ def answer(cluster: Cluster, model: torch.nn.Module, dtype: str, statistics: Ten
         for _ in range(rounds):
             message = channel.receive().theta
             assert message is not None
-            load_flat(model, end.received(message))
-            channel.send(Update(end.send(flatten(model)), Report(0.0, 0.0, 1, 0.0)))
+            theta = end.received(message)
+            if loads:
+                load_flat(model, theta)
+                theta = flatten(model)
+            channel.send(Update(end.send(theta), Report(0.0, 0.0, 1, 0.0)))
 
     return run
 

@@ -58,9 +58,10 @@ width and classes ({graph.nodes:,} nodes, {graph.features} features, {graph.clas
 METIS); the paper's model for it (SBSBS, hidden {model.hidden}) and fan-out; batches of {train.local_batch_size} and
 {train.server_batch_size}, K = {K:g}, learning rates {train.local_lr:g} and {train.server_lr:g}, BatchNorm statistics
 recomputed: the same for every method. Graph and batches were chosen in trial runs without a network, so that `single`
-learns within minutes; batches of 16, where the paper has 256, also keep computing small beside what crosses: with larger
-ones on two shared cores the ratios would be lower. The target, {target:.1f} % validation accuracy, is
-{share:.0f} % of the best of `single` and was written down before the others ran. A run ends when it reaches the target; one that was stopped before counts with the
+learns within minutes; batches of 16, where the paper has 256, also keep computing small beside what crosses: with
+larger ones on two shared cores the ratios would be lower. The target, {target:.1f} % validation accuracy, is
+{share:.0f} % of the best of `single` and was
+written down before the others ran. A run ends when it reaches the target; one that was stopped before counts with the
 seconds that it had trained. One seed: another may need a round more or less."""
 
 _READING = """\

@@ -12,7 +12,7 @@ import torch
 
 from bench.harness import Claim, Spread, interleaved, publish, ratio, table
 from bench.step_contenders import dgl_loop, floor, ours, pyg_over_edges
-from bench.step_profile import milliseconds_by_kind
+from bench.step_profile import shares_by_kind
 from llcg_dist.config import load_config
 from llcg_dist.data.datasets.synthetic import generate
 from llcg_dist.data.graph import Graph
@@ -40,12 +40,14 @@ def main() -> None:
     for hidden in HIDDEN:
         config = load_config([*SETTINGS, f"model.hidden={hidden}"])
         times[hidden] = measure(config, graph, arguments.repeats, arguments.steps)
-        profiles[hidden] = milliseconds_by_kind(config, graph)
+        profiles[hidden] = shares_by_kind(config, graph)
         claims += claims_of(hidden, times[hidden])
     widths = [f"hidden {hidden}" for hidden in HIDDEN]
     steps = side_by_side({hidden: in_milliseconds(seconds) for hidden, seconds in times.items()})
-    kinds = side_by_side({h: {kind: f"{value:.1f}" for kind, value in found.items()} for h, found in profiles.items()})
-    tables = [table(["ms a step", *widths], steps), table(["ms of llcg_dist's own step", *widths], kinds)]
+    kinds = side_by_side(
+        {h: {kind: f"{value:.0f} %" for kind, value in found.items()} for h, found in profiles.items()}
+    )
+    tables = [table(["ms a step", *widths], steps), table(["share of llcg_dist's own step", *widths], kinds)]
     publish("local_step", "\n\n".join(tables), claims, {"profile": profiles})
 
 

@@ -17,7 +17,7 @@ from bench.jobs import Job, cut, train
 from bench.sampling_ahead import measure as measure_sampling_ahead
 
 SETTINGS = [
-    "dataset.nodes=50000", "dataset.features=128", "model.hidden=256", "train.local_batch_size=256", "algorithm.K=16",
+    "dataset.nodes=50000", "dataset.features=128", "model.hidden=256", "train.local_batch_size=256", "algorithm.K=24",
     "num_rounds=7", "logger=none", "algorithm.rho=1",
 ]  # fmt: skip
 

@@ -61,7 +61,7 @@ def main() -> None:
     arguments = parser.parse_args()
     figures: Figures = {"sizes": {}, "shares": {}, "bare": {}}
     if arguments.keep:
-        figures |= json.loads(RESULTS.read_text())["scale"]["figures"]
+        figures |= json.loads(RESULTS.read_text()).get("scale", {}).get("figures", {})
     for size in arguments.sizes:
         with tempfile.TemporaryDirectory(prefix="llcg-scale-", dir=arguments.folder) as folder:
             found = {"partition": partition(size, 8, folder), "train": train(size, 8, folder)}

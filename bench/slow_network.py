@@ -53,19 +53,21 @@ SETTINGS = [
 
 _SETTING = """\
 A server and four machines, each a host of its own (a network namespace) behind a link with a `tbf` limit both ways; a
-plain transfer between two of them, there and back, measured {measured} Mbit/s. A generated graph of Reddit's width and
-classes ({graph.nodes:,} nodes, {graph.features} features, {graph.classes} classes, degree {graph.degree:g}, METIS); the
-paper's model for it (SBSBS, hidden {model.hidden}) and fan-out; batches of {train.local_batch_size} and
+plain transfer between two of them, there and back, measured {measured} Mbit/s. A generated graph of Reddit's
+width and classes ({graph.nodes:,} nodes, {graph.features} features, {graph.classes} classes, degree {graph.degree:g},
+METIS); the paper's model for it (SBSBS, hidden {model.hidden}) and fan-out; batches of {train.local_batch_size} and
 {train.server_batch_size}, K = {K:g}, learning rates {train.local_lr:g} and {train.server_lr:g}, BatchNorm statistics
-recomputed: the same for every method; one seed. The target, {target:.1f} % validation accuracy, is {share:.0f} % of the
-best of `single` and was written down before the others ran. A run ends when it reaches the target, or has trained for
-{limit:.0f} s without."""
+recomputed: the same for every method. Graph and batches were chosen in trial runs without a network, so that `single`
+learns within minutes. The target, {target:.1f} % validation accuracy, is {share:.0f} % of the best of `single` and was
+written down before the others ran. A run ends when it reaches the target; one that was stopped before counts with the
+seconds that it had trained. One seed: another may need a round more or less."""
 
 _READING = """\
-Seconds are those of the rounds, from the first broadcast to the model that reached the target; evaluation runs beside
-the next round's local steps, for every method alike. The five processes share two cores, so that computing takes up to
-two and a half times as long as on hosts of their own: that weighs on methods that mostly compute, and hardly on those
-that wait for the network."""
+Seconds are those of the rounds, from the first broadcast to the model that reached the target. Every round is evaluated
+beside the next one's local steps, and a round waits for it where it takes longer, as with llcg and psgd_pa here;
+full_sync hides it behind its first step alone. The five processes share two cores, so that computing takes up to two
+and a half times as long as on hosts of their own: both weigh on methods that mostly compute, and hardly on those that
+wait for the network."""
 
 
 def main() -> int:
@@ -77,9 +79,8 @@ def main() -> int:
     parser.add_argument("--piece", type=float, default=float("inf"), help="seconds until this call stops")
     arguments = parser.parse_args()
     if not shutil.which("tc"):
-        print_error("bench.slow_network: needs root and iproute2 (ip and tc)")
+        print_error("bench.slow_network: network namespaces with limited links need root and iproute2 (ip, tc)")
         return 2
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that hosts and processes are cleared away then too
     try:
         bench = Bench(arguments.out.resolve(), arguments.limit, time.monotonic() + arguments.piece)
         for rate in arguments.rates:
@@ -179,9 +180,7 @@ class Bench:
         config = load_config(self._settings)
         measured = "; ".join(" and ".join(f"{rate:.1f}" for rate in link["both_ways"]) for link in links.values())
         chosen = {"graph": config.dataset, "model": config.model, "train": config.train, "K": config.algorithm.K}
-        return _SETTING.format(
-            target=100 * self._target, share=100 * SHARE, measured=measured, limit=self._limit, **chosen
-        )
+        return _SETTING.format(target=100 * self._target, share=100 * SHARE, measured=measured, **chosen)
 
 
 def read_rows(folder: Path) -> Rows:
@@ -192,4 +191,5 @@ def read_rows(folder: Path) -> Rows:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that hosts and processes are cleared away then too
     raise SystemExit(main())

@@ -30,10 +30,11 @@ class _Recorded:
             return self._sampler.sample(*given, **named)
 
 
-def milliseconds_by_kind(config: Config, graph: Graph, steps: int = 8) -> dict[str, float]:
-    """Of one step, without what the operations called from here call themselves."""
+def shares_by_kind(config: Config, graph: Graph, steps: int = 8) -> dict[str, float]:
+    """Percent of a step's time."""
     learner = learner_of(config, graph)
     learner._sampler = _Recorded(learner._sampler)
+    learner.begin(None, 1)  # a walk takes its sampler along
 
     def take(count: int) -> None:
         for _ in range(count):
@@ -43,6 +44,7 @@ def milliseconds_by_kind(config: Config, graph: Graph, steps: int = 8) -> dict[s
     take(2)
     with profile() as found:
         take(steps)
-    each = {event.key: event.self_cpu_time_total / 1e3 / steps for event in found.key_averages()}
-    kinds = {kind: sum(each.get(name, 0.0) for name in names) for kind, names in KINDS.items()}
-    return kinds | {"everything else": sum(each.values()) - sum(kinds.values())}
+    each = {event.key: event.self_cpu_time_total for event in found.key_averages()}
+    total = sum(each.values())
+    kinds = {kind: 100 * sum(each.get(name, 0.0) for name in names) / total for kind, names in KINDS.items()}
+    return kinds | {"everything else": 100 - sum(kinds.values())}

@@ -97,7 +97,7 @@ def draw(curves: Mapping[int, Mapping[str, Rows]], target: float, path: Path) ->
             plain_ticks(axes.xaxis)
         pictures[0].set_ylabel("validation accuracy (%)")
         handles, labels = pictures[0].get_legend_handles_labels()
-        drawn.legend(handles, labels, loc="outside lower center", ncols=len(labels))
+        drawn.legend(handles, labels, loc="outside lower center", ncols=3 * len(curves))
         save_png(drawn, path)
 
 

@@ -97,14 +97,14 @@ class CheckpointFiles:
 
 
 class Saver:
-    """Writes checkpoints in the background: a round is held up by the copy of the state, not by the disk."""
+    """Writes and removes checkpoints in the background: what holds up a round is copying the state, not the disk."""
 
     _all: "weakref.WeakSet[Saver]" = weakref.WeakSet()
 
     def __init__(self, files: CheckpointFiles, every: int, keep: int, last_round: int, whole_round: int = 0) -> None:
         self._files, self._every, self._keep, self._last_round = files, every, keep, last_round
         self._pool = concurrent.futures.ThreadPoolExecutor(max_workers=1)
-        self._writing: concurrent.futures.Future[None] | None = None
+        self._last_task: concurrent.futures.Future[None] | None = None
         self.whole_round = whole_round
         """The newest round that this rank has safely on its disk."""
         self.problem: str | None = None
@@ -119,8 +119,8 @@ class Saver:
         for saver in list(Saver._all):
             saver.finish()
 
-    def save(self, round_: int, state: Callable[[], dict[str, Any]]) -> None:
-        """Where one is due, copies the state and starts to write it.
+    def save(self, round_: int, state: Callable[[], dict[str, Any]], before: Callable[[], None] = lambda: None) -> None:
+        """Where one is due, copies the state and starts to write it, after it has called `before` in the background.
 
         First it waits for the write before: so `whole_round` then tells of every round that was saved until now.
         """
@@ -132,20 +132,27 @@ class Saver:
         buffer = io.BytesIO()
         torch.save(state(), buffer)
         content = buffer.getvalue()
-        self._writing = self._pool.submit(self._write, round_, content)
+        self._last_task = self._pool.submit(self._write, round_, content, before)
         self.seconds, self.bytes = time.perf_counter() - started, len(content)
 
     def prune(self, whole_round: int) -> None:
-        self._files.prune(whole_round, self._keep)
+        self._last_task = self._pool.submit(self._prune, whole_round)
 
     def finish(self) -> None:
-        """Waits until nothing is being written."""
-        if self._writing is not None:
-            self._writing.result()
-            self._writing = None
+        """Waits until nothing is being written or removed."""
+        if self._last_task is not None:
+            self._last_task.result()  # tasks run one after the other: those before it are done
+            self._last_task = None
 
-    def _write(self, round_: int, content: bytes) -> None:
+    def _prune(self, whole_round: int) -> None:
         try:
+            self._files.prune(whole_round, self._keep)
+        except OSError as error:
+            log.warning("old checkpoints not removed: %s", error.strerror or error)
+
+    def _write(self, round_: int, content: bytes, before: Callable[[], None]) -> None:
+        try:
+            before()
             self._files.write(round_, content)
         except OSError as error:
             self.problem = f"checkpoint of round {round_} not written: {error.strerror or error}"

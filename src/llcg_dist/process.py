@@ -1,11 +1,11 @@
 """A rank as an operating-system process: its name, its log, how it hears of signals, and how it ends."""
 
-import _thread
 import ctypes
 import json
 import logging
 import os
 import signal
+import threading
 import time
 from pathlib import Path
 
@@ -60,9 +60,12 @@ def ignore_signals() -> None:
 
 
 def interrupt(message: str) -> None:
-    """Called from the heartbeat's thread: raises SilenceError in the main thread, whatever it waits for."""
+    """Called from the heartbeat's thread: raises SilenceError in the main thread, whatever it waits for.
+
+    By a real signal: what `_thread.interrupt_main` simulates would not wake it from waiting for a lock.
+    """
     _silence.append(message)
-    _thread.interrupt_main(signal.SIGUSR1)
+    signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGUSR1)
 
 
 def end_with_launcher() -> None:

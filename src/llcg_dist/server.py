@@ -224,8 +224,7 @@ class Server:
         if not is_finite(result.theta):
             lr = self._config.train.server_lr
             raise TrainingError(f"round {result.round}: the correction diverged; lower train.server_lr (now {lr:g})")
-        self._recorder.sync()
-        self._saver.save(result.round, lambda: self._state(result))
+        self._saver.save(result.round, lambda: self._state(result), before=self._recorder.sync)
         on_disk = [self._saver.whole_round, *(report.checkpoint_round for report in result.reports)]
         self._whole_round = max(self._whole_round, min(on_disk))
         self._saver.prune(self._whole_round)

@@ -16,12 +16,9 @@ import pytest
 import torch
 
 from llcg_dist import train
-from llcg_dist.checkpoint import Saver
 from llcg_dist.config import load_config
 from llcg_dist.data.partition import ensure_store
-from llcg_dist.engine import RoundResult
 from llcg_dist.errors import TrainingError, UserError
-from llcg_dist.server import Server
 from tests.distributed.jobs import BIN, finish, is_alive, llcg, members, rank_of, rows, start, start_llcg, summary
 
 ROUNDS = 80
@@ -172,28 +169,6 @@ def test_a_longer_run_goes_on_where_the_shorter_ended(undisturbed: Path, tmp_pat
     assert model(tmp_path / "grown") == model(tmp_path / "at_once")
     assert timeless(tmp_path / "grown") == timeless(tmp_path / "at_once")
     assert summary(tmp_path / "grown")["total_bytes"] == summary(tmp_path / "at_once")["total_bytes"]
-
-
-@pytest.mark.parametrize("dtype", ["bfloat16", "int8"])
-def test_what_rounding_kept_back_survives_a_restart(undisturbed: Path, tmp_path: Path, dtype: str) -> None:
-    """The first start ends in the middle, with an error at the server; the second has only what was saved."""
-    settings = [*JOB, "num_rounds=12", f"algorithm.exchange_dtype={dtype}", f"partition.root={undisturbed}/parts"]
-    alone(*settings, f"run_dir={tmp_path}/at_once")
-
-    def give_out(server: Server, result: RoundResult) -> None:
-        judge(server, result)
-        if result.round == 5:
-            raise TrainingError("the power is gone")
-
-    judge = Server.judge
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Server, "judge", give_out)
-        with pytest.raises(TrainingError, match="power"):
-            alone(*settings, f"run_dir={tmp_path}/twice")
-    Saver.finish_all()
-    alone(*settings, f"run_dir={tmp_path}/twice", "resume=must")
-    assert model(tmp_path / "twice") == model(tmp_path / "at_once")
-    assert timeless(tmp_path / "twice") == timeless(tmp_path / "at_once")
 
 
 def test_other_settings_are_refused_with_the_keys_that_differ(undisturbed: Path, tmp_path: Path) -> None:

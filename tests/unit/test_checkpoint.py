@@ -1,5 +1,6 @@
 """A checkpoint that is there is whole; one that is torn or altered is as if it were not there."""
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -93,6 +94,7 @@ def test_what_a_restart_may_need_is_kept(tmp_path: Path, whole: int, left: list[
     """Two up to the round that all ranks have, and every newer one."""
     saver = saved(tmp_path, 1, 2, 3, 4)
     saver.prune(whole)
+    saver.finish()
     assert CheckpointFiles(tmp_path, SERVER).rounds() == left
 
 
@@ -127,3 +129,12 @@ def test_only_plain_data_is_loaded(tmp_path: Path) -> None:
     saver.finish()
     with pytest.raises(UserError, match=r"server-r000001-.*: not a checkpoint \(UnpicklingError\)"):
         CheckpointFiles(tmp_path, SERVER).load(1)
+
+
+def test_what_a_checkpoint_counts_on_is_on_the_disk_before_it(tmp_path: Path) -> None:
+    saver = Saver(CheckpointFiles(tmp_path, SERVER), 1, 2, 10)
+    seen: list[list[str]] = []
+    saver.save(1, lambda: {"theta": torch.zeros(1)}, before=lambda: seen.append(os.listdir(tmp_path)))
+    saver.finish()
+    assert seen == [[]]
+    assert saver.whole_round == 1

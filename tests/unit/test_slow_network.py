@@ -1,9 +1,11 @@
 """bench/slow_network.py: seconds to the target from the rows of a run, and the claim that is made of them."""
 
+import os
+import sys
 from pathlib import Path
 
 import pytest
-from bench.slow_network import METHODS, SETTINGS, read_rows
+from bench.slow_network import METHODS, SETTINGS, main, read_rows
 from bench.time_to_target import Outcome, claims, markdown, times_sooner
 
 from llcg_dist.config import load_config
@@ -66,3 +68,15 @@ def test_all_methods_have_the_settings(method: str) -> None:
     config = load_config([*SETTINGS, f"algorithm={method}"])
     assert (config.dataset.features, config.model.hidden, config.model.layers) == (602, 256, 3)  # type: ignore[attr-defined]
     assert (config.algorithm.name, config.evaluate.every) == (method, 1)
+
+
+def test_without_root_it_says_so_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    monkeypatch.setattr(sys, "argv", ["slow_network", "--out", str(tmp_path / "out")])
+    assert main() == 2
+    said = capsys.readouterr()
+    assert said.err.count("\n") == 1
+    assert "need root and iproute2" in said.err
+    assert not (tmp_path / "out").exists()

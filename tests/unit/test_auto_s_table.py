@@ -7,8 +7,8 @@ from bench.auto_s import folder, line
 
 
 def test_best_smallest_and_allowed(tmp_path: Path) -> None:
-    """Two seeds each: S=2 has the best mean, S=1 is within half a point of it; auto took 0 and 3 steps of 2 s, and 1 s to
-    choose."""
+    """Two seeds each: S=2 has the best mean, S=1 is within half a point of it; auto took 0 and 3 steps of 2 s each, and
+    a second to choose."""
     finals = {"0": (80.0, 81.0), "1": (90.0, 90.2), "2": (90.6, 90.4), "auto": (90.4, 91.0)}
     for s, scores in finals.items():
         for seed, score in enumerate(scores):

@@ -52,6 +52,7 @@ def main() -> None:
     }  # fmt: skip
     run_all(runs, arguments.workers)
     head = ["graph, parts", *(f"S={s}" for s in arguments.S), "auto − best fixed", "S*", "mean S of auto", "allowed"]
+    head.append("a choice, in steps")
     lines = [
         line(cell, {s: {seed: folder(arguments.out, cell, s, seed) for seed in arguments.seeds} for s in arguments.S})
         for cell in arguments.cells
@@ -71,12 +72,15 @@ def line(cell: str, runs: dict[str, dict[int, Path]]) -> list[str]:
     means = {int(s): statistics.mean(of_s.values()) for s, of_s in finals.items() if s != "auto"}
     scores = [mean_std(list(of_s.values())) for of_s in finals.values()]
     if "auto" not in finals or not means:
-        return [cell, *scores, "", "", "", ""]
+        return [cell, *scores, *[""] * 5]
     best = max(means, key=lambda s: means[s])
     smallest = min(s for s, mean in means.items() if mean >= means[best] - CLOSE)
-    mean_s = statistics.mean(row["S"] for rows in curves["auto"].values() for row in rows)
+    auto = [row for rows in curves["auto"].values() for row in rows]
+    mean_s = statistics.mean(row["S"] for row in auto)
+    choice = sum(row["seconds_auto_s"] for row in auto) / len(auto)
+    step = sum(row["seconds_correct"] - row["seconds_auto_s"] for row in auto) / sum(row["S"] for row in auto)
     apart = difference(finals["auto"], finals[str(best)])
-    return [cell, *scores, apart, str(smallest), f"{mean_s:.2f}", f"{1.5 * smallest + 0.5:g}"]
+    return [cell, *scores, apart, str(smallest), f"{mean_s:.2f}", f"{1.5 * smallest + 0.5:g}", f"{choice / step:.1f}"]
 
 
 def rows(run: Path) -> list[dict]:

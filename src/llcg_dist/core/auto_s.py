@@ -6,7 +6,7 @@ of their directions changes the loss F of the whole graph by at most
     −η ⟨∇F, v⟩ + η/2 ‖v‖²  =  η/2 ‖v‖² · (1 − 2u),        u = ⟨∇F, v⟩ / ‖v‖²,
 
 and a correction step along ∇F, as long as that one, takes η/2 ‖v‖² off. So S = K·rho^r · (1 − 2u) of them make up for a
-round's local steps; where u ≥ 1/2 these descend by themselves. docs/algorithms.md has the reasoning and its limits.
+round's local steps. docs/algorithms.md has the reasoning and its limits.
 """
 
 import math
@@ -24,6 +24,8 @@ from llcg_dist.data.rows import Array
 from llcg_dist.data.stored_rows import Rows
 from llcg_dist.data.views import View
 
+HEADROOM = 1.5
+"""Correction steps for each that the bound asks for: batches are noisy, and a round shall gain, not break even."""
 MEMORY = 0.7
 """Weight of the past in what is smoothed."""
 
@@ -43,9 +45,12 @@ class Terms:
 
     @property
     def alignment(self) -> float:
-        """In 0..1: how much of what the machines agree on leads down on the whole graph."""
-        both = self.g_global + self.g_local
-        return min(max(1.0 - self.kappa_a / both, 0.0), 1.0) if both > 0 else 0.0
+        """In 0..1: the cosine between where the machines go as far as they agree and where the whole graph leads."""
+        if self.kappa_a <= 0:
+            return 1.0
+        product = (self.g_global + self.g_local - self.kappa_a) / 2
+        lengths = math.sqrt(max(self.g_global, 0.0) * max(self.g_local, 0.0))
+        return min(product / lengths, 1.0) if product > 0 and lengths > 0 else 0.0
 
     @property
     def useful(self) -> float:
@@ -64,9 +69,11 @@ class AutoS:
         """S of this round, and why."""
         self._terms = terms if self._terms is None else _smoothed(self._terms, terms)
         useful = self._terms.useful
-        demand = local_steps * max(0.0, 1.0 - 2.0 * useful)
+        demand = local_steps * min(max(HEADROOM * (1.0 - 2.0 * useful), 0.0), 1.0)
+        least = 1.0 if useful < 1.0 else 0.0
+        steps = math.floor(min(max(demand, least), self._most) + 0.5)
         why = {**asdict(terms), "alignment": self._terms.alignment, "useful": useful, "demand": demand}
-        return math.floor(min(demand, self._most) + 0.5), {f"auto_s_{name}": value for name, value in why.items()}
+        return steps, {f"auto_s_{name}": value for name, value in why.items()}
 
     def state(self) -> dict[str, Any]:
         return {"terms": None if self._terms is None else asdict(self._terms)}

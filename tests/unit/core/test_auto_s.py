@@ -8,7 +8,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llcg_dist.core.auto_s import MEMORY, AutoS, CutGradients, Terms, divergence
+from llcg_dist.core.auto_s import HEADROOM, MEMORY, AutoS, CutGradients, Terms, divergence
 from llcg_dist.data.graph import TRAIN, Graph, degrees_within_parts, induced_subgraph
 from llcg_dist.data.views import GraphView
 from llcg_dist.models import build_model
@@ -26,22 +26,25 @@ def chosen(terms: Terms, local_steps: int, most: int = 16) -> int:
 
 
 def test_alignment_by_hand() -> None:
-    """Gradients (2, 0) and (1, 0): 2·2·1/(4 + 1); (1, 0) and (0, 1); (1, 0) and (−1, 0); and noise."""
-    assert replace(UNCUT, g_global=4.0, kappa_a=1.0).alignment == 0.8
+    """Gradients (2, 0) and (1, 0); (1, 1) and (1, 0); (1, 0) and (0, 1); (1, 0) and (−1, 0); and noise."""
+    assert replace(UNCUT, g_global=4.0, kappa_a=1.0).alignment == 1.0
+    assert replace(UNCUT, g_global=2.0, kappa_a=1.0).alignment == pytest.approx(0.5**0.5)
     assert replace(UNCUT, kappa_a=2.0).alignment == 0.0
     assert replace(UNCUT, kappa_a=4.0).alignment == 0.0
-    assert Terms(g_global=-0.1, g_local=-0.2, kappa_a=0.3, divergence=0.0).alignment == 0.0
+    assert replace(UNCUT, g_global=-0.1, kappa_a=0.1).alignment == 0.0
+    assert replace(UNCUT, g_global=-0.1, g_local=-0.1).alignment == 1.0  # no cut: the same, however noisy
 
 
-def test_local_steps_that_descend_need_no_correction() -> None:
-    """One machine, or parts without cut edges whose machines go the same way for the better half."""
-    assert [chosen(replace(UNCUT, divergence=share), 20) for share in (-0.1, 0.0, 0.5)] == [0, 0, 0]
+def test_local_steps_that_descend_need_one_step_and_one_machine_none() -> None:
+    """Parts without cut edges whose machines go the same way for the better half; and for all of it."""
+    assert [chosen(replace(UNCUT, divergence=share), 20) for share in (-0.1, 0.0, 0.1, 0.5)] == [0, 0, 1, 1]
 
 
 def test_steps_make_up_for_what_the_local_ones_lose() -> None:
-    # u = 0.5 · 0.75 over the cut, 0.25 or nothing where the machines part
-    assert chosen(replace(UNCUT, kappa_a=1.0, divergence=0.25), 8) == 2
-    assert chosen(replace(UNCUT, divergence=0.75), 8) == 4
+    # u = 0.5 · 0.75 over the cut, or 0.25 and 0.375 where the machines part: 1 − 2u = 0.25, 0.5 and 0.25
+    assert chosen(replace(UNCUT, kappa_a=1.0, divergence=0.25), 8) == 0.25 * HEADROOM * 8
+    assert chosen(replace(UNCUT, divergence=0.75), 8) == 0.5 * HEADROOM * 8
+    assert chosen(replace(UNCUT, divergence=0.625), 8) == 0.25 * HEADROOM * 8
     assert [chosen(replace(UNCUT, divergence=share), 8) for share in (1.0, 1.3)] == [8, 8]
     assert chosen(replace(UNCUT, divergence=1.0), 40) == 16
 

@@ -27,7 +27,7 @@ $(STAMP): setup.cfg pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test]'; \
 	touch $(STAMP)
 
-demo: setup  ## train seven methods on the same parts, print one table, save the curves (two to three minutes)
+demo: setup  ## train seven methods on the same parts, print one table, save the curves (two minutes)
 	PATH="$(CURDIR)/$(BIN):$$PATH" bash launch/demo.sh
 
 figures: setup  ## run the small versions of the paper's figures and draw them into docs/figures

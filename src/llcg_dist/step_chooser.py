@@ -30,7 +30,7 @@ class StepChooser:
     def note_updates(self, start: Tensor, updates: Sequence[Tensor], weights: Sequence[float]) -> None:
         self._divergence = divergence(start, updates, weights, self._learned)
 
-    def choose(self, theta: Tensor, round_: int, local_steps: float) -> tuple[int, dict[str, Any]]:
+    def choose(self, theta: Tensor, round_: int, local_steps: int) -> tuple[int, dict[str, Any]]:
         """S, and why, for the model that the machines' average led to."""
         load_flat(self._model, theta)
         rng = seeding.measuring(self._config.seed, seeding.SERVER, round_)

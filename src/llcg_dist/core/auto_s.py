@@ -5,8 +5,8 @@ of their directions changes the loss F of the whole graph by at most
 
     −η ⟨∇F, v⟩ + η/2 ‖v‖²  =  η/2 ‖v‖² · (1 − 2u),        u = ⟨∇F, v⟩ / ‖v‖²,
 
-and a correction step along ∇F, as long as that one, takes η/2 ‖v‖² off. So K · (1 − 2u) of them make up for a round of
-K local steps. docs/algorithms.md has the reasoning and its limits.
+and a correction step along ∇F, as long as that one, takes η/2 ‖v‖² off. So S = K·rho^r · (1 − 2u) of them make up for a
+round's local steps. docs/algorithms.md has the reasoning and its limits.
 """
 
 import math
@@ -24,8 +24,8 @@ from llcg_dist.data.rows import Array
 from llcg_dist.data.stored_rows import Rows
 from llcg_dist.data.views import View
 
-GAIN = 2.0
-"""What correction wins back of what the local steps lose: as much again, for a round shall not merely break even."""
+HEADROOM = 1.5
+"""Correction steps for each that the bound asks for: batches are noisy, and a round shall gain, not break even."""
 MEMORY = 0.7
 """Weight of the past in what is smoothed."""
 
@@ -65,12 +65,11 @@ class AutoS:
         self._most = most
         self._terms: Terms | None = None
 
-    def choose(self, terms: Terms, local_steps: float) -> tuple[int, dict[str, Any]]:
-        """S of this round, and why. `local_steps` is the mean over the rounds: the theorem has one S for all of them,
-        and steps are worth most in the first, which have the fewest local ones."""
+    def choose(self, terms: Terms, local_steps: int) -> tuple[int, dict[str, Any]]:
+        """S of this round, and why."""
         self._terms = terms if self._terms is None else _smoothed(self._terms, terms)
         useful = self._terms.useful
-        demand = local_steps * min(max(GAIN * (1.0 - 2.0 * useful), 0.0), 1.0)
+        demand = local_steps * min(max(HEADROOM * (1.0 - 2.0 * useful), 0.0), 1.0)
         least = 1.0 if useful < 1.0 else 0.0
         steps = math.floor(min(max(demand, least), self._most) + 0.5)
         why = {**asdict(terms), "alignment": self._terms.alignment, "useful": useful, "demand": demand}

@@ -8,7 +8,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llcg_dist.core.auto_s import GAIN, MEMORY, AutoS, CutGradients, Terms, divergence
+from llcg_dist.core.auto_s import HEADROOM, MEMORY, AutoS, CutGradients, Terms, divergence
 from llcg_dist.data.graph import TRAIN, Graph, degrees_within_parts, induced_subgraph
 from llcg_dist.data.views import GraphView
 from llcg_dist.models import build_model
@@ -42,9 +42,9 @@ def test_local_steps_that_descend_need_one_step_and_one_machine_none() -> None:
 
 def test_steps_make_up_for_what_the_local_ones_lose() -> None:
     # u = 0.5 · 0.75 over the cut, or 0.25 and 0.375 where the machines part: 1 − 2u = 0.25, 0.5 and 0.25
-    assert chosen(replace(UNCUT, kappa_a=1.0, divergence=0.25), 8) == 0.25 * GAIN * 8
-    assert chosen(replace(UNCUT, divergence=0.75), 8) == 0.5 * GAIN * 8
-    assert chosen(replace(UNCUT, divergence=0.625), 8) == 0.25 * GAIN * 8
+    assert chosen(replace(UNCUT, kappa_a=1.0, divergence=0.25), 8) == 0.25 * HEADROOM * 8
+    assert chosen(replace(UNCUT, divergence=0.75), 8) == 0.5 * HEADROOM * 8
+    assert chosen(replace(UNCUT, divergence=0.625), 8) == 0.25 * HEADROOM * 8
     assert [chosen(replace(UNCUT, divergence=share), 8) for share in (1.0, 1.3)] == [8, 8]
     assert chosen(replace(UNCUT, divergence=1.0), 40) == 16
 

@@ -36,8 +36,9 @@ from llcg_dist.comm.ledger import Kind, Ledger
 from llcg_dist.comm.torch_dist import Cluster
 from llcg_dist.core.accept import accept
 from llcg_dist.core.exchange import machine_end, server_end
-from llcg_dist.core.parameters import flatten, load_flat, statistics_mask
+from llcg_dist.core.parameters import flatten, gathered, statistics_mask
 from llcg_dist.models import build_model
+from llcg_dist.process import keep_freed_memory
 from llcg_dist.schema import ModelConfig
 from llcg_dist.worker import message_sizes
 
@@ -142,6 +143,7 @@ def ranks(machines: int) -> Iterator[Callable[[str], None]]:
 def take_turns() -> None:
     torch.set_num_threads(1)
     torch.set_flush_denormal(True)
+    keep_freed_memory()  # as every rank of a run
     cluster = Cluster("gloo", 120, Ledger(frozenset({Kind.PARAMETERS})))
     contenders: dict[str, Rounds] = {}
     for line in sys.stdin:
@@ -189,7 +191,7 @@ def serve(cluster: Cluster, model: torch.nn.Module, dtype: str, statistics: Tens
 
 
 def answer(cluster: Cluster, model: torch.nn.Module, dtype: str, statistics: Tensor, loads: bool) -> Rounds:
-    end = machine_end(dtype, statistics)
+    end, own = machine_end(dtype, statistics), gathered(model)
     channel = DistMachineChannel(cluster, message_sizes(end.codec, shares_gradients=False))
 
     def run(rounds: int) -> None:
@@ -198,8 +200,7 @@ def answer(cluster: Cluster, model: torch.nn.Module, dtype: str, statistics: Ten
             assert message is not None
             theta = end.received(message)
             if loads:
-                load_flat(model, theta)
-                theta = flatten(model)
+                theta = own.copy_(theta)
             channel.send(Update(end.send(theta), Report(0.0, 0.0, 1, 0.0)))
 
     return run

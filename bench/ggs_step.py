@@ -97,7 +97,7 @@ class Contenders:
         everything = GraphView(whole, view.train_nodes)
         everything._features = torch.from_numpy(in_memory)
         self._local = learner(config, everything, part)
-        self._theta = self._ggs.theta()
+        self._theta = self._ggs.theta().clone()
 
     def run(self, repeats: int) -> dict[str, list[float]]:
         """Seconds of a step, by contender and repeat; the first round warms up and counts the bytes."""

@@ -54,7 +54,7 @@ def measure(settings: list[str], repeats: int) -> tuple[dict[str, list[float]], 
     torch.set_num_threads(1)
     torch.set_flush_denormal(True)
     plain, ahead = _learner(config, graph, _Learner), _learner(config, graph, _Ahead)
-    start, ends = plain.theta(), {}
+    start, ends = plain.theta().clone(), {}
 
     def walk(name: str, one: Learner) -> None:
         ends[name] = one.walk(start, 1, _STEPS)[0]

@@ -189,7 +189,7 @@ class Server:
             channel.broadcast_gradient(mean)
             self._corrector.take_gradient(mean)
             self._corrector.advance()
-        return self._corrector.theta()
+        return self._corrector.theta().clone()
 
     def admit(self, theta: Tensor, updates: list[Update], round_: int) -> tuple[list[Tensor], list[float], list[int]]:
         models = self._exchange.received(theta, [update.theta for update in updates])

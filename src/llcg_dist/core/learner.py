@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from llcg_dist.core.batches import Batches, Sampler
 from llcg_dist.core.objective import loss
-from llcg_dist.core.parameters import flatten, load_flat
+from llcg_dist.core.parameters import gathered
 from llcg_dist.data.views import View
 from llcg_dist.schema import TrainConfig
 
@@ -41,6 +41,7 @@ class Learner:
         self, view: View, model: nn.Module, sampler: Sampler, walker: Walker, train: TrainConfig, device: str = "cpu"
     ) -> None:
         self._model = model.to(device)
+        self._here = gathered(self._model)
         self._view, self._sampler, self._walker, self._train, self._device = view, sampler, walker, train, device
         self._shift = None if walker.logit_shift is None else walker.logit_shift.to(device)
         self._optimizer = self._new_optimizer()
@@ -57,12 +58,12 @@ class Learner:
         for _ in range(steps):
             self.gradient()
             self.advance()
-        return self.theta(), self.mean_loss()
+        return self.theta().clone(), self.mean_loss()
 
     def begin(self, theta: Tensor | None, round_: int) -> None:
         """Starts the walk of a round from `theta`, or from where the last one ended."""
         if theta is not None:
-            load_flat(self._model, theta)
+            self._here.copy_(theta)
         self._model.train()
         if self._train.optimizer_state == "reset":
             self.reset_optimizer()
@@ -108,7 +109,8 @@ class Learner:
             parameter.grad = values.view_as(parameter).to(self._device)
 
     def theta(self) -> Tensor:
-        return flatten(self._model)
+        """Where the walk is, on the CPU: the model itself, to be used before its next step."""
+        return self._here.cpu()
 
     def mean_loss(self) -> float | None:
         """Of the batches since `begin`."""

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from llcg_dist.core.parameters import flatten, load_flat, state_dict_bytes
+from llcg_dist.core.parameters import flatten, gathered, load_flat, state_dict_bytes
 
 
 def model() -> nn.Module:
@@ -56,3 +56,19 @@ def test_wrong_size_is_refused_and_nothing_is_written(size: int) -> None:
     with pytest.raises(ValueError, match=f"{size} values for a model of {FLOATS}"):
         load_flat(target, torch.zeros(size))
     assert torch.equal(flatten(target), before)
+
+
+def test_a_gathered_model_is_its_vector() -> None:
+    source, twin = model(), model()
+    vector = gathered(source)
+    assert torch.equal(vector, flatten(twin))
+    for one in (source, twin):
+        optimizer = torch.optim.Adam(one.parameters(), fused=True)
+        one(torch.arange(15.0).reshape(5, 3)).square().sum().backward()  # moves BatchNorm's statistics
+        optimizer.step()
+    torch.testing.assert_close(vector, flatten(twin))
+    assert not torch.equal(vector, flatten(model()))
+    vector.copy_(torch.arange(float(FLOATS)))
+    assert torch.equal(flatten(source), torch.arange(float(FLOATS)))
+    assert source[1].running_var.tolist() == [28.0, 29.0, 30.0, 31.0]
+    assert source[1].num_batches_tracked.item() == 1

@@ -6,9 +6,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-KINDS = ("average", "recalibrate")
+KINDS = ("average", "recalibrate", "best")
 _SUFFIX = {"recalibrate": "", "average": "_average"}
-"""Runs recalibrate, and record the scores under averaged statistics beside."""
+"""Runs recalibrate, and record the scores under averaged statistics beside: `best` is that of the two with the better
+validation score, round by round, as a run with that setting records it (tests/distributed/test_both_statistics.py)."""
 
 
 @dataclass(frozen=True)
@@ -19,19 +20,25 @@ class Record:
     def rows(self) -> list[dict[str, Any]]:
         return [json.loads(line) for line in (self.folder / "metrics.jsonl").read_text().splitlines()]
 
+    def scores(self, kind: str) -> list[tuple[float, float]]:
+        """(validation, test) of every round, in percent."""
+
+        def of(row: dict[str, Any], kind: str) -> tuple[float, float]:
+            return 100 * row["val_score" + _SUFFIX[kind]], 100 * row["test_score" + _SUFFIX[kind]]
+
+        kinds = [*_SUFFIX] if kind == "best" else [kind]
+        return [max((of(row, kind) for kind in kinds), key=lambda found: found[0]) for row in self.rows]
+
     def best_val(self, kind: str) -> float:
-        """In percent."""
-        return 100 * max(row["val_score" + _SUFFIX[kind]] for row in self.rows)
+        return max(val for val, _ in self.scores(kind))
 
     def test(self, kind: str) -> float:
-        """In percent, at the best validation score (the first round that has it)."""
-        best = max(self.rows, key=lambda row: row["val_score" + _SUFFIX[kind]])
-        return 100 * best["test_score" + _SUFFIX[kind]]
+        """At the best validation score (the first round that has it)."""
+        return max(self.scores(kind), key=lambda found: found[0])[1]
 
     def first_round(self, kind: str, target: float) -> int | None:
-        """The first whose validation score (in percent) is at least `target`; None: no round."""
-        key = "val_score" + _SUFFIX[kind]
-        return next((row["round"] for row in self.rows if 100 * row[key] >= target), None)
+        """The first whose validation score is at least `target`; None: no round."""
+        return next((round_ for round_, (val, _) in enumerate(self.scores(kind), start=1) if val >= target), None)
 
     def messages(self) -> list[dict[str, Any]]:
         """What the ledger counted in the rounds."""

@@ -6,7 +6,7 @@ from typing import Any
 
 from llcg_dist.dataset_config import check_name
 from llcg_dist.errors import UserError
-from llcg_dist.schema import AUTO, Config, ModelConfig
+from llcg_dist.schema import AUTO, BEST, Config, ModelConfig
 
 _LAYER_OF_MODEL = {"sage": "S", "gcn": "G", "mlp": "L"}
 _OTHER_MODELS = ("gat", "appnp", "resgcn", "skip_sage")
@@ -19,7 +19,7 @@ _CHOICES = {
     "model.norm": ("batch", "none"),
     "model.gcn_norm": ("symmetric", "row"),
     "algorithm.schedule": ("equal_total", "literal"),
-    "algorithm.batchnorm_stats": ("average", "recalibrate"),
+    "algorithm.batchnorm_stats": ("average", "recalibrate", BEST),
     "algorithm.averaging": ("uniform", "train_nodes"),
     "algorithm.server_optimizer": ("plain", "momentum", "nesterov", "adam"),
     "algorithm.exchange_dtype": ("float32", "bfloat16", "int8"),
@@ -175,6 +175,14 @@ def normalizes(config: ModelConfig) -> bool:
         between = config.norm == "batch" and not (config.name == "gat" and config.layers == 1)
         return between or config.input_norm
     return "B" in arch_string(config)
+
+
+def kinds_scored(config: Config) -> tuple[str, ...]:
+    """The kinds of BatchNorm statistics that a model is scored with."""
+    kind = config.algorithm.batchnorm_stats
+    if normalizes(config.model) and (config.evaluate.both_statistics or kind == BEST):
+        return "average", "recalibrate"
+    return ("recalibrate" if kind == BEST else kind,)
 
 
 def normalizes_the_batch_alone(config: ModelConfig) -> bool:

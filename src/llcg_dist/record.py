@@ -13,15 +13,16 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from llcg_dist.checks import kinds_scored
 from llcg_dist.comm.ledger import Ledger
 from llcg_dist.config import to_yaml
-from llcg_dist.core.evaluate import OTHER, Scores
+from llcg_dist.core.evaluate import Verdict
 from llcg_dist.data.graph import edges_between_parts
 from llcg_dist.data.store import Shard, write_bytes, write_json
 from llcg_dist.engine import RoundResult
 from llcg_dist.errors import UserError
 from llcg_dist.loggers import Loggers
-from llcg_dist.schema import Config
+from llcg_dist.schema import BEST, Config
 
 log = logging.getLogger(__name__)
 
@@ -64,7 +65,7 @@ class Recorder:
     def best_score(self) -> float | None:
         return max((row["val_score"] for row in self.rows if row["val_score"] is not None), default=None)
 
-    def round(self, result: RoundResult, scores: Scores | None, seconds_evaluate: float, checkpoint: Row) -> None:
+    def round(self, result: RoundResult, scores: Verdict | None, seconds_evaluate: float, checkpoint: Row) -> None:
         reports, traffic = result.reports, result.traffic
         row: Row = {
             "round": result.round,
@@ -88,10 +89,7 @@ class Recorder:
             "skipped_parts": result.skipped_parts,
         }
         row |= {name: _number(value) if isinstance(value, float) else value for name, value in result.notes.items()}
-        if self._config.evaluate.both_statistics:
-            kind, other = OTHER[self._config.algorithm.batchnorm_stats], scores.other if scores else None
-            row[f"val_score_{kind}"] = _number(other.val if other else None)
-            row[f"test_score_{kind}"] = _number(other.test if other else None)
+        row |= self._statistics_columns(scores)
         row |= checkpoint
         if reports:
             self._peak_rss_mb_machine = max(report.peak_rss_mb for report in reports)
@@ -103,6 +101,19 @@ class Recorder:
         self.rows.append(row)
         self._try_to_write_rows()
         self.on_round(row)
+
+    def _statistics_columns(self, scores: Verdict | None) -> Row:
+        """The kind that was chosen, where there is a choice, and the scores of every kind but that of the setting."""
+        setting, row = self._config.algorithm.batchnorm_stats, Row()
+        if setting == BEST:
+            row["batchnorm_stats"] = scores.kind if scores else None
+        kinds = kinds_scored(self._config)
+        for kind in kinds:
+            if kind != setting and len(kinds) > 1:
+                of_kind = scores.of_kind[kind] if scores else None
+                row[f"val_score_{kind}"] = _number(of_kind.val if of_kind else None)
+                row[f"test_score_{kind}"] = _number(of_kind.test if of_kind else None)
+        return row
 
     def save_model(self, name: str, state: dict[str, Tensor]) -> None:
         """A plain state_dict. Through a buffer, because torch.save writes the file's own name into it."""

@@ -12,6 +12,8 @@ from llcg_dist.dataset_config import DatasetConfig
 
 AUTO = "auto"
 """The value of algorithm.S that leaves the number to the server."""
+BEST = "best"
+"""The value of algorithm.batchnorm_stats that leaves the kind to it."""
 
 
 @dataclass
@@ -60,7 +62,8 @@ class AlgorithmConfig:
     max_local_steps: int | None = None
     """Upper limit on the local steps of one round."""
     batchnorm_stats: str = "average"
-    """average (of the machines' running statistics) or recalibrate (one pass over the whole graph at the server)."""
+    """average (of the machines' running statistics), recalibrate (one pass over the whole graph at the server), or best
+    (of these two the one with the better validation score)."""
     averaging: str = "uniform"
     """uniform (1/P each) or train_nodes (weighted by the parts' training nodes)."""
     server_optimizer: str = "plain"

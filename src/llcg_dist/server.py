@@ -13,6 +13,7 @@ from torch import Tensor
 from llcg_dist import seeding
 from llcg_dist.algorithms import Algorithm, build_algorithm
 from llcg_dist.checkpoint import SERVER, CheckpointFiles, Saver, fitting
+from llcg_dist.checks import kinds_scored
 from llcg_dist.comm.channel import Report, ServerChannel, Update
 from llcg_dist.comm.ledger import Traffic
 from llcg_dist.core.accept import Accepted, accept, is_finite
@@ -83,8 +84,9 @@ class Server:
         self._expected_steps = 0 if config.algorithm.S == AUTO else config.algorithm.S  # auto: as in the last round
         self._outer = outer_optimizer(config.algorithm, self._statistics)
         judged_model = build_model(config.model, graph.num_features, graph.num_classes)
-        chunk, scratch, both = config.evaluate.chunk, config.evaluate.scratch, config.evaluate.both_statistics
-        self._evaluator = Evaluator(graph, judged_model, config.algorithm.batchnorm_stats, chunk, scratch, both)
+        kind, judging = config.algorithm.batchnorm_stats, config.evaluate
+        kinds = kinds_scored(config)
+        self._evaluator = Evaluator(graph, judged_model, kind, judging.chunk, judging.scratch, kinds)
 
         self._explained_waiting = False
         self._notes: Row = {}

@@ -1,15 +1,15 @@
-"""evaluate.both_statistics: one training, both scores, each with the bits that a run of its own would have."""
+"""One training, scored with both kinds of BatchNorm statistics, each with the bits that a run of its own would have."""
 
 from pathlib import Path
 
 import pytest
 import torch
 
-from llcg_dist.core.evaluate import OTHER
 from tests.distributed.jobs import rows
 from tests.distributed.test_llcg_plus import alone
 
 SCORES = ("val_score", "test_score")
+OTHER = {"average": "recalibrate", "recalibrate": "average"}
 
 
 @pytest.mark.parametrize("method", ["llcg_plus", "server_only", "full_sync"])
@@ -31,3 +31,30 @@ def test_the_other_columns_are_those_of_a_run_with_the_other_setting(tmp_path: P
             assert (both / model).read_bytes() == (apart[kind] / model).read_bytes()
     one, two = (torch.load(folder / "model.pt", weights_only=True) for folder in apart.values())
     assert {name for name in one if not torch.equal(one[name], two[name])} <= {n for n in one if "running" in n}
+
+
+def test_the_best_kind_is_that_with_the_better_validation_score(tmp_path: Path) -> None:
+    """Round by round: its scores, its columns, and the models that a user gets."""
+
+    def run(kind: str, *more: str) -> Path:
+        return alone(tmp_path, kind, "algorithm=llcg_plus", f"algorithm.batchnorm_stats={kind}", "num_rounds=8", *more)
+
+    apart, best = {kind: run(kind) for kind in OTHER}, run("best")
+    chosen = []
+    for found, *of_each in zip(rows(best), *map(rows, apart.values()), strict=True):
+        by_kind = dict(zip(apart, of_each, strict=True))
+        for kind, row in by_kind.items():
+            assert [found[f"{key}_{kind}"] for key in SCORES] == [row[key] for key in SCORES]
+        chosen.append(found["batchnorm_stats"])
+        assert found["val_score"] == max(row["val_score"] for row in of_each)
+        assert [found[key] for key in SCORES] == [by_kind[chosen[-1]][key] for key in SCORES]
+    assert set(chosen) == set(OTHER)
+    assert (best / "model.pt").read_bytes() == (apart[chosen[-1]] / "model.pt").read_bytes()
+    kind = max(rows(best), key=lambda row: row["val_score"])["batchnorm_stats"]
+    assert (best / "best.pt").read_bytes() == (apart[kind] / "best.pt").read_bytes()
+
+
+def test_without_batchnorm_there_is_no_choice(tmp_path: Path) -> None:
+    run = alone(tmp_path, "plain", "algorithm=llcg_plus", "model.norm=none")
+    assert {row["batchnorm_stats"] for row in rows(run)} == {"recalibrate"}
+    assert not {name for name in rows(run)[0] if name.startswith("val_score_")}

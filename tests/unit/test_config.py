@@ -77,7 +77,8 @@ def test_the_three_kinds_of_llcg() -> None:
     assert {type(build_algorithm(config)).__name__ for config in (paper, llcg, plus)} == {"Llcg"}
     as_llcg = flat_items(llcg) | {"algorithm.name": "llcg_paper", "algorithm.batchnorm_stats": "average"}
     assert flat_items(paper) == as_llcg
-    assert flat_items(plus) == flat_items(llcg) | {"algorithm.name": "llcg_plus", "algorithm.S": 4}
+    own = {"algorithm.name": "llcg_plus", "algorithm.S": 4, "algorithm.batchnorm_stats": "best"}
+    assert flat_items(plus) == flat_items(llcg) | own
 
 
 def test_overrides_reach_their_keys() -> None:

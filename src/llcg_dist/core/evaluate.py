@@ -1,7 +1,8 @@
 """Scores a model on the whole graph, all neighbours, eval mode; on the way, BatchNorm statistics can be recomputed."""
 
 import math
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -11,11 +12,10 @@ from llcg_dist.core.objective import loss, score
 from llcg_dist.core.parameters import load_flat
 from llcg_dist.data.graph import TEST, TRAIN, UNUSED, VAL, Graph
 from llcg_dist.models.stages import GraphModel
+from llcg_dist.schema import BEST
 
 WORTH_WAITING = 0.1
 """The share of a run that machines may spend waiting for evaluations before the user hears of it."""
-OTHER = {"average": "recalibrate", "recalibrate": "average"}
-"""For each kind of BatchNorm statistics the other one."""
 
 
 @dataclass(frozen=True)
@@ -25,14 +25,20 @@ class Scores:
     val: float | None
     test: float | None
     train_loss: float
-    other: "Scores | None" = None
-    """Of the same weights with the other kind of BatchNorm statistics, where that was asked for."""
+
+
+@dataclass(frozen=True)
+class Verdict(Scores):
+    kind: str
+    """Of statistics: the scores above are with these, and the model has them."""
+    of_kind: dict[str, Scores]
+    """By every kind that was scored."""
 
 
 class Evaluator:
     """Judges parameters on one graph, `chunk` nodes at a time; hidden states go to `scratch` where that is given.
 
-    Statistics never enter training, so one training can be judged with either kind: `both_statistics` does.
+    Statistics never enter training, so one training can be judged with both `kinds`.
     """
 
     def __init__(
@@ -42,25 +48,28 @@ class Evaluator:
         batchnorm_stats: str,
         chunk: int,
         scratch: str | None = None,
-        both_statistics: bool = False,
+        kinds: Sequence[str] | None = None,
     ) -> None:
-        self._graph, self._model = graph, model
-
-        def forward_with(kind: str) -> WholeGraphForward:
-            return WholeGraphForward(graph, model, chunk, scratch, graph.split != UNUSED, kind == "recalibrate")
-
-        self._forward_all = forward_with(batchnorm_stats)
-        self._forward_other = forward_with(OTHER[batchnorm_stats]) if both_statistics else None
+        """`kinds` of statistics to score with: see checks.kinds_scored; by default `batchnorm_stats` alone."""
+        self._graph, self._model, self._batchnorm_stats = graph, model, batchnorm_stats
+        self._forwards = {
+            kind: WholeGraphForward(graph, model, chunk, scratch, graph.split != UNUSED, kind == "recalibrate")
+            for kind in kinds or [batchnorm_stats]
+        }
         self._labels = torch.from_numpy(graph.labels)
         self._judged: Tensor | None = None
         self._nodes = {split: torch.from_numpy(graph.nodes_in(split)) for split in (TRAIN, VAL, TEST)}
 
-    def judge(self, theta: Tensor) -> Scores:
-        other = None
-        if self._forward_other is not None:  # first: the model keeps the statistics that it is judged by
+    def judge(self, theta: Tensor) -> Verdict:
+        found, statistics = {}, {}
+        for kind, forward in self._forwards.items():
             load_flat(self._model, theta)
-            other = self._scores(self._forward_other.logits())
-        return replace(self._scores(self._forward(theta)), other=other)
+            found[kind] = self._scores(forward.logits())
+            statistics[kind] = self.state_dict()
+        kind = _better(found) if self._batchnorm_stats == BEST else self._batchnorm_stats
+        self._model.load_state_dict(statistics[kind])
+        self._judged = theta
+        return Verdict(**vars(found[kind]), kind=kind, of_kind=found)
 
     def _scores(self, logits: Tensor) -> Scores:
         def rated(split: int) -> float | None:
@@ -73,17 +82,17 @@ class Evaluator:
     def finished_model(self, theta: Tensor) -> dict[str, Tensor]:
         """The state_dict that a user gets for `theta`: its statistics are those it is judged with."""
         if self._judged is not theta:
-            self._forward(theta)
+            self.judge(theta)
         return self.state_dict()
 
     def state_dict(self) -> dict[str, Tensor]:
         """Of the model judged last."""
         return {name: tensor.clone() for name, tensor in self._model.state_dict().items()}
 
-    def _forward(self, theta: Tensor) -> Tensor:
-        load_flat(self._model, theta)
-        self._judged = theta
-        return self._forward_all.logits()
+
+def _better(found: dict[str, Scores]) -> str:
+    """The kind with the higher validation score; of equals, and where there is none, the last."""
+    return max(reversed(found), key=lambda kind: found[kind].val or 0.0)
 
 
 def affordable_every(seconds_evaluate: float, seconds_local: float, every: int) -> int | None:

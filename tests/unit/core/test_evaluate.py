@@ -145,6 +145,32 @@ def test_what_was_learned_is_left_alone(batchnorm_stats: str) -> None:
     assert one.judge(theta) == first  # whatever was judged in between
 
 
+def chooser(graph: Graph = GRAPH) -> Evaluator:
+    model = new_model("SBS", seed=99, graph=graph)
+    return Evaluator(graph, model, "best", CHUNK, kinds=("average", "recalibrate"))
+
+
+def test_the_best_kind_of_statistics_is_by_validation_score() -> None:
+    one, chosen = chooser(), set()
+    for seed in range(20):
+        theta = flatten(new_model("SBS", seed=seed))
+        verdict = one.judge(theta)
+        alone = {kind: evaluator("SBS", kind) for kind in ("average", "recalibrate")}
+        assert verdict.of_kind == {kind: of_kind.judge(theta).of_kind[kind] for kind, of_kind in alone.items()}
+        assert verdict.val == max(scores.val or 0 for scores in verdict.of_kind.values())
+        assert (verdict.val, verdict.test) == (verdict.of_kind[verdict.kind].val, verdict.of_kind[verdict.kind].test)
+        same = alone[verdict.kind].finished_model(theta)
+        assert all(torch.equal(tensor, same[name]) for name, tensor in one.finished_model(theta).items())
+        chosen.add(verdict.kind)
+    assert chosen == {"average", "recalibrate"}
+
+
+def test_where_nothing_can_choose_the_statistics_are_the_graphs_own() -> None:
+    graph = graph_of([(0, 1), (1, 2)], 3, split=np.array([TRAIN, TRAIN, TEST], np.int8))
+    verdict = chooser(graph).judge(flatten(new_model("SBS", graph=graph)))
+    assert (verdict.val, verdict.kind) == (None, "recalibrate")
+
+
 def test_averaged_statistics_are_used_as_sent() -> None:
     theta = flatten(new_model("SBS"))
     one = evaluator("SBS", "average")

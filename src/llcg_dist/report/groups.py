@@ -117,9 +117,11 @@ def is_numeric(value: Any) -> bool:
 
 
 def _short_names(keys: Sequence[str]) -> dict[str, str]:
-    """algorithm.K is K, model.name is model; the whole key where two would be called the same."""
+    """algorithm.K is K, model.name is model; the whole key where two would be called the same.
+
+    A table's first column is called method: sampling.method and partition.method stay whole."""
     short = {key: key.removesuffix(".name").rsplit(".", 1)[-1] for key in keys}
-    often = Counter(short.values())
+    often = Counter([*short.values(), "method"])
     return {key: name if often[name] == 1 else key for key, name in short.items()}
 
 

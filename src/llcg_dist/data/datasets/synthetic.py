@@ -17,19 +17,28 @@ def generate(config: SyntheticConfig) -> Graph:
     """The graph of these settings: the same bits for the same settings."""
     _check(config)
     rng = np.random.default_rng(np.random.SeedSequence(config.seed))
-    labels = rng.permutation(np.arange(config.nodes) % config.classes)
-    src, dst = _edges(config, labels, rng)
+    classes = rng.permutation(np.arange(config.nodes) % config.classes)
+    src, dst = _edges(config, classes, rng)
     indptr, indices = undirected_csr(src, dst, config.nodes)
     del src, dst
     means = rng.standard_normal((config.classes, config.features), dtype=np.float32) * np.float32(config.signal)
     features = rng.standard_normal((config.nodes, config.features), dtype=np.float32)
     for rows in row_slices(features):
-        features[rows] += means[labels[rows]]
+        features[rows] += means[classes[rows]]
     split = split_by_fractions(np.arange(config.nodes), config.nodes, config, rng)
-    return Graph(indptr, indices, features, labels, split, config.classes)
+    if not config.labels:
+        return Graph(indptr, indices, features, classes, split, config.classes)
+    labels = _labels_of_classes(config, rng)[classes]
+    return Graph(indptr, indices, features, labels, split, config.labels, "multilabel", "f1_micro")
 
 
-def _edges(config: SyntheticConfig, labels: Array, rng: np.random.Generator) -> tuple[Array, Array]:
+def _labels_of_classes(config: SyntheticConfig, rng: np.random.Generator) -> Array:
+    """[classes, labels] of 0 and 1: half of the classes have each label, rounded up."""
+    place = rng.random((config.classes, config.labels)).argsort(axis=0)
+    return (place < (config.classes + 1) // 2).astype(np.float32)
+
+
+def _edges(config: SyntheticConfig, classes: Array, rng: np.random.Generator) -> tuple[Array, Array]:
     """One end uniform; the other inside the same class with probability `homophily`, else in another class.
 
     Drawn a piece after the other, which gives the numbers that one draw of them all would give.
@@ -37,15 +46,15 @@ def _edges(config: SyntheticConfig, labels: Array, rng: np.random.Generator) -> 
     num_edges = round(config.nodes * config.degree / 2)
     src, dst = (np.empty(num_edges, index_dtype(config.nodes, 0)) for _ in range(2))
     inside, wanted = np.empty(num_edges, bool), np.empty(num_edges, index_dtype(config.classes, 0))
-    by_class = np.argsort(labels, kind="stable")
-    size = np.bincount(labels, minlength=config.classes)
+    by_class = np.argsort(classes, kind="stable")
+    size = np.bincount(classes, minlength=config.classes)
     first = np.cumsum(size) - size
     for piece in row_slices(src):
         src[piece] = rng.integers(config.nodes, size=len(src[piece]))
     for piece in row_slices(src):
         inside[piece] = rng.random(len(src[piece])) < config.homophily
     for piece in row_slices(src):
-        own = labels[src[piece]]
+        own = classes[src[piece]]
         other = (own + rng.integers(1, max(config.classes, 2), size=len(own))) % config.classes
         wanted[piece] = np.where(inside[piece], own, other)
     for piece in row_slices(src):
@@ -61,6 +70,7 @@ def _check(config: SyntheticConfig) -> None:
         "degree": (0 <= config.degree < config.nodes, "must not be negative and must be below dataset.nodes"),
         "homophily": (0 <= config.homophily <= 1, "must lie in [0, 1]"),
         "features": (config.features >= 1, "must be at least 1"),
+        "labels": (config.labels >= 0, "must not be negative"),
     }
     check_fractions(config)
     for key, (holds, rule) in rules.items():

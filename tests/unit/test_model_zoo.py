@@ -11,6 +11,7 @@ from llcg_dist.blocks import block_of_rows, degrees, whole_graph
 from llcg_dist.checks import message_passing_layers
 from llcg_dist.config import load_config
 from llcg_dist.core.layerwise import WholeGraphForward
+from llcg_dist.core.parameters import flatten, gathered
 from llcg_dist.data.graph import TRAIN, Graph, undirected_csr
 from llcg_dist.errors import UserError
 from llcg_dist.models import build_model
@@ -106,6 +107,22 @@ def sage(layer: nn.Module, x: Tensor, graph: Graph) -> Tensor:
     w = layer.state_dict()
     neighbours = mean @ w["conv.lin_l.weight"].T + w["conv.lin_l.bias"]
     return neighbours + x @ w["conv.lin_r.weight"].T + w["conv.lin_r.bias"]
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_model_in_one_vector_computes_and_learns_as_before(name: str, graph: Graph) -> None:
+    apart, together = trained_looking(MODELS[name], graph), trained_looking(MODELS[name], graph)
+    vector = gathered(together)
+    blocks = [whole_graph(graph)] * apart.depth
+    for model in (apart, together):
+        optimizer = torch.optim.Adam(model.parameters(), lr=0.1, fused=True)
+        for _ in range(2):
+            torch.manual_seed(1)
+            optimizer.zero_grad()
+            model.train()(torch.from_numpy(graph.features), blocks).square().mean().backward()
+            optimizer.step()
+    torch.testing.assert_close(flatten(together), flatten(apart))
+    assert torch.equal(flatten(together), vector)
 
 
 @torch.no_grad()

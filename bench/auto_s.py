@@ -1,10 +1,10 @@
 """S=auto against fixed S, over seeds and two ways to cut: the table of docs/diagnostics.md.
 
     python -m bench.auto_s --data FOLDER [--seeds 0 1 2] [--cells synthetic-metis ...] [--S 0 1 auto] [--workers 2]
-                            [--out runs/auto_s] [overrides...]
+                            [--out runs/auto_s] [--publish] [overrides...]
 
 FOLDER/Amazon holds Amazon-Computers as PyG's class expects it. The rule was developed on other seeds than the table's.
-An interrupted call can be continued (bench/pool.py); <out>/table.md has the table.
+An interrupted call can be continued (bench/pool.py); <out>/table.md has the table, and --publish puts it into the page.
 """
 
 import argparse
@@ -13,7 +13,7 @@ import statistics
 from pathlib import Path
 
 from bench.accuracy_tables import difference, mean_std
-from bench.harness import table
+from bench.harness import put_section, table
 from bench.pool import run_all
 from llcg_dist.cli.console import say
 
@@ -27,6 +27,7 @@ CELLS = {
 }
 QUIET = ["logger=none", "evaluate.every=1000"]
 """The last model is judged in any case, and no other is looked at."""
+PAGE = Path(__file__).parent.parent / "docs" / "diagnostics.md"
 CLOSE = 0.5
 """Points of validation score that count as equal."""
 
@@ -39,6 +40,7 @@ def main() -> None:
     parser.add_argument("--S", nargs="+", default=[*FIXED, "auto"])
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--out", type=Path, default=Path("runs/auto_s"))
+    parser.add_argument("--publish", action="store_true", help="write docs/diagnostics.md too")
     arguments, overrides = parser.parse_known_args()
     root = {"computers": [f"dataset.root='{arguments.data / 'Amazon'}'"]}
     common = [*QUIET, f"partition.root='{arguments.out / 'partitions'}'", *overrides]
@@ -60,6 +62,8 @@ def main() -> None:
     text = table(head, lines)
     (arguments.out / "table.md").write_text(text + "\n")
     say(text)
+    if arguments.publish:
+        put_section(PAGE, "auto_s", text)
 
 
 def folder(out: Path, cell: str, s: str, seed: int) -> Path:

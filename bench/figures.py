@@ -36,7 +36,7 @@ class Small:
 
 
 # In place of Yelp: a hundred labels, several a node; neighbours add nothing to what a node's own features say.
-_YELP = ("dataset.homophily=0.3", "dataset.signal=0.4", "dataset.labels=100")
+_YELP = ("dataset.homophily=0.3", "dataset.signal=0.4", "dataset.multilabel=100")
 FIGURES = {
     "fig5_k": Small(("score_by_round", "sweep_llcg_K")),
     "fig6_ratio_s": Small(("heat_llcg_S_fanout", "score_by_round"), (*_REDDIT, "algorithm.S=1,4")),

@@ -37,7 +37,7 @@ class SyntheticConfig(DatasetConfig):
     features: int = 64
     signal: float = 0.15
     """Length of a class's mean per feature, against noise of standard deviation 1."""
-    labels: int = 0
+    multilabel: int = 0
     """More than 0: so many labels, and a node has several: each stands for a random half of the classes (micro-F1)."""
     train_fraction: float = 0.5
     """Share of the nodes to train on, drawn with dataset.seed where the data has no split of its own."""

@@ -26,15 +26,15 @@ def generate(config: SyntheticConfig) -> Graph:
     for rows in row_slices(features):
         features[rows] += means[classes[rows]]
     split = split_by_fractions(np.arange(config.nodes), config.nodes, config, rng)
-    if not config.labels:
+    if not config.multilabel:
         return Graph(indptr, indices, features, classes, split, config.classes)
     labels = _labels_of_classes(config, rng)[classes]
-    return Graph(indptr, indices, features, labels, split, config.labels, "multilabel", "f1_micro")
+    return Graph(indptr, indices, features, labels, split, config.multilabel, "multilabel", "f1_micro")
 
 
 def _labels_of_classes(config: SyntheticConfig, rng: np.random.Generator) -> Array:
     """[classes, labels] of 0 and 1: half of the classes have each label, rounded up."""
-    place = rng.random((config.classes, config.labels)).argsort(axis=0)
+    place = rng.random((config.classes, config.multilabel)).argsort(axis=0)
     return (place < (config.classes + 1) // 2).astype(np.float32)
 
 
@@ -70,7 +70,7 @@ def _check(config: SyntheticConfig) -> None:
         "degree": (0 <= config.degree < config.nodes, "must not be negative and must be below dataset.nodes"),
         "homophily": (0 <= config.homophily <= 1, "must lie in [0, 1]"),
         "features": (config.features >= 1, "must be at least 1"),
-        "labels": (config.labels >= 0, "must not be negative"),
+        "multilabel": (config.multilabel >= 0, "must not be negative"),
     }
     check_fractions(config)
     for key, (holds, rule) in rules.items():

@@ -65,14 +65,14 @@ def test_signal_is_the_spread_of_the_class_means() -> None:
 
 def test_several_labels_a_node() -> None:
     """Each stands for half of the classes; all else is as without them."""
-    plain, graph = generate(CONFIG), load_dataset(replace(CONFIG, labels=6))
+    plain, graph = generate(CONFIG), load_dataset(replace(CONFIG, multilabel=6))
     assert (graph.num_classes, graph.task, graph.metric) == (6, "multilabel", "f1_micro")
     assert graph.labels.shape == (2000, 6)
     assert graph.label_counts().tolist() == [1000] * 6
     for c in range(4):
         assert len(np.unique(graph.labels[plain.labels == c], axis=0)) == 1
     assert content(plain)[:3] + content(plain)[4:] == content(graph)[:3] + content(graph)[4:]
-    assert generate(replace(CONFIG, classes=5, labels=2)).label_counts().tolist() == [1200] * 2
+    assert generate(replace(CONFIG, classes=5, multilabel=2)).label_counts().tolist() == [1200] * 2
 
 
 @settings(max_examples=40)
@@ -115,7 +115,7 @@ def test_splits_that_fill_the_graph_are_allowed() -> None:
     [
         ("nodes", 0),
         ("nodes", -5),
-        ("labels", -1),
+        ("multilabel", -1),
         ("classes", 0),
         ("classes", 2001),
         ("degree", -1.0),

@@ -2,6 +2,7 @@
 
 import dataclasses
 import logging
+import statistics
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -75,7 +76,8 @@ class Server:
         self.sizes = message_sizes(self._exchange.codec, self._shares_gradients)
         # Where steps are shared the server takes the machines' own steps, so that it holds their model.
         lr = config.train.local_lr if self._shares_gradients else config.train.server_lr
-        rates = LearningRates(config.train, algorithm.local_steps(self.planned_rounds), self.planned_rounds)
+        self._steps = algorithm.local_steps(self.planned_rounds)
+        rates = LearningRates(config.train, self._steps, self.planned_rounds)
         factor = rates.machine if self._shares_gradients else rates.server
         walker = Walker(seeding.SERVER, config.seed, config.train.server_batch_size, lr, factor)
         view = GraphView(graph, correction_nodes)
@@ -95,7 +97,8 @@ class Server:
             self._diagnostics = Diagnostics(config, algorithm, graph, assignment, correction_nodes, device)
         self._chooser: StepChooser | None = None
         if config.algorithm.S == AUTO and assignment is not None:
-            self._chooser = StepChooser(config, graph, assignment, device)
+            mean_steps = statistics.mean(self._steps[: self.planned_rounds])
+            self._chooser = StepChooser(config, graph, assignment, mean_steps, device)
 
         self._saver = Saver(files, config.checkpoint.every, config.checkpoint.keep, config.num_rounds, start_round)
         self._whole_round = self.start_round = start_round
@@ -136,7 +139,6 @@ class Server:
         self._recorder.on_round = on_round
         self._ledger = channel.ledger
         self._ledger.restore(self._earlier_messages)
-        self._steps = algorithm.local_steps(self.planned_rounds)
         theta = run_server(
             algorithm, self._theta, self.start_round + 1, self._unjudged, channel, self._walk, steward=self
         )

@@ -16,7 +16,7 @@ from llcg_dist.schema import Config
 
 
 class StepChooser:
-    def __init__(self, config: Config, graph: Graph, assignment: Array, device: str = "cpu") -> None:
+    def __init__(self, config: Config, graph: Graph, assignment: Array, mean_steps: float, device: str = "cpu") -> None:
         view = GraphView(graph)
         self._config, self._nodes = config, view.train_nodes
         self._model = build_model(config.model, graph.num_features, graph.num_classes).to(device)
@@ -24,7 +24,7 @@ class StepChooser:
         sampler = NeighborSampler(view.topology, fanouts_per_layer(config.sampling.server_fanout, self._model.depth))
         degree = degrees_within_parts(graph, assignment)
         self._gradients = CutGradients(self._model, view, sampler, assignment, degree, device)
-        self._rule = AutoS(config.algorithm.S_max)
+        self._rule = AutoS(config.algorithm.S_max, mean_steps)
         self._divergence = 0.0
 
     def note_updates(self, start: Tensor, updates: Sequence[Tensor], weights: Sequence[float]) -> None:

@@ -1,12 +1,14 @@
 """algorithm.S=auto: how many correction steps a round takes, from what the server sees of it anyway.
 
 The proof of Theorem 2 takes the steps of a round one by one. With η = 1/L, a step of all machines along the average v
-of their directions changes the loss F of the whole graph by at most
+of their directions lowers the loss F of the whole graph by at least
 
-    −η ⟨∇F, v⟩ + η/2 ‖v‖²  =  η/2 ‖v‖² · (1 − 2u),        u = ⟨∇F, v⟩ / ‖v‖²,
+    η ⟨∇F, v⟩ − η/2 ‖v‖²  =  η/2 ‖v‖² · (2u − 1),        u = ⟨∇F, v⟩ / ‖v‖²,
 
-and a correction step along ∇F, as long as that one, takes η/2 ‖v‖² off. So S = K·rho^r · (1 − 2u) of them make up for a
-round's local steps. docs/algorithms.md has the reasoning and its limits.
+and a correction step along ∇F, as long as that one, by η/2 ‖v‖². So 1 − u is the share of a local step that does not
+lead down, and a run in which the server takes a step for every local step that is lost descends whatever u is. Half of
+them are taken in the round that lost them, half are spread evenly over all rounds: S = (K·rho^r + K)/2 · (1 − u).
+docs/algorithms.md has the reasoning and its limits.
 """
 
 import math
@@ -24,8 +26,8 @@ from llcg_dist.data.rows import Array
 from llcg_dist.data.stored_rows import Rows
 from llcg_dist.data.views import View
 
-HEADROOM = 1.5
-"""Correction steps for each that the bound asks for: batches are noisy, and a round shall gain, not break even."""
+SPREAD = 0.5
+"""Share of the correction steps that all rounds take alike, however many local steps they have."""
 MEMORY = 0.7
 """Weight of the past in what is smoothed."""
 
@@ -61,15 +63,16 @@ class Terms:
 class AutoS:
     """Chooses S round by round. All it remembers is `state()`."""
 
-    def __init__(self, most: int) -> None:
-        self._most = most
+    def __init__(self, most: int, mean_steps: float) -> None:
+        """`mean_steps`: K, the local steps of a round on average over the run."""
+        self._most, self._mean_steps = most, mean_steps
         self._terms: Terms | None = None
 
     def choose(self, terms: Terms, local_steps: int) -> tuple[int, dict[str, Any]]:
         """S of this round, and why."""
         self._terms = terms if self._terms is None else _smoothed(self._terms, terms)
         useful = self._terms.useful
-        demand = local_steps * min(max(HEADROOM * (1.0 - 2.0 * useful), 0.0), 1.0)
+        demand = (SPREAD * self._mean_steps + (1 - SPREAD) * local_steps) * (1.0 - useful)
         least = 1.0 if useful < 1.0 else 0.0
         steps = math.floor(min(max(demand, least), self._most) + 0.5)
         why = {**asdict(terms), "alignment": self._terms.alignment, "useful": useful, "demand": demand}

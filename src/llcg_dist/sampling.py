@@ -1,5 +1,6 @@
 """Seeds -> Batch: one rectangular CSR block (blocks.py) per message-passing layer, sampled by DGL."""
 
+import math
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ import torch
 from torch import Tensor
 
 from llcg_dist.blocks import Block, degrees
-from llcg_dist.data.graph import Array, Graph, Topology, row_positions
+from llcg_dist.data.graph import Array, Graph, Topology
 
 Fanout = int | float
 """-1: all neighbours; a whole number: so many of each node's; a number in (0, 1): that share of each node's."""
@@ -29,8 +30,9 @@ class NeighborSampler:
     """Samples `fanouts[l]` neighbours per node for layer l, uniformly and without replacement.
 
     `neighbor` draws for every node alone. `labor` (Balin & Catalyurek, 2023) draws one number for every neighbour that
-    all nodes of a layer share, so that they mostly agree on whom to read: about as many neighbours for each node, the
-    number itself being random, and far fewer rows in all.
+    all nodes of a layer share, so that they mostly agree on whom to read: as many neighbours for each node, and far
+    fewer rows in all. Of a node's neighbours those with the smallest numbers are taken, exactly `fanouts[l]`; DGL's own
+    LABOR takes all below fanout/degree, so many on average, and learns worse (docs/performance.md).
     """
 
     def __init__(self, topology: Graph | Topology, fanouts: Sequence[Fanout], method: str = "neighbor") -> None:
@@ -61,30 +63,34 @@ class NeighborSampler:
     def _sampled(self, nodes: Tensor, fanout: Fanout, seed: tuple[int, int]) -> dgl.DGLGraph:
         """The sampled edges that lead to `nodes`, in a graph of their ends alone: `nodes` first."""
         if isinstance(fanout, float) or (self._method == "labor" and fanout != -1):
-            return dgl.to_block(self._frontier(nodes, fanout, seed), nodes)
+            edges = self._smallest(nodes.numpy(), fanout, np.random.default_rng(np.random.SeedSequence(seed)))
+            return dgl.to_block(dgl.graph(edges, num_nodes=self._topology.num_nodes()), nodes)
         # Draws the same edges as sample_neighbors. Left to make its own array for the new numbers, DGL takes one of
         # int64 for int32 graphs too, and mixes up the nodes of every block after the first.
         numbers = {f"__mapping{os.getpid()}": [self._numbers]}
         return dgl.sampling.sample_neighbors_fused(self._topology, nodes, fanout, copy_edata=False, mapping=numbers)
 
-    def _frontier(self, nodes: Tensor, fanout: Fanout, seed: tuple[int, int]) -> dgl.DGLGraph:
-        """The sampled edges that lead to `nodes`, in the whole graph's numbers."""
-        if isinstance(fanout, float):
-            return self._share(nodes.numpy(), fanout, np.random.default_rng(np.random.SeedSequence(seed)))
-        number = torch.tensor([seed[0] * len(self._fanouts) + seed[1]])  # DGL's own seed does not reach LABOR
-        seed_of_layer = dgl.backend.zerocopy_to_dgl_ndarray(number)
-        return dgl.sampling.sample_labors(self._topology, nodes, fanout, random_seed=seed_of_layer)[0]
+    def _smallest(self, nodes: Array, fanout: Fanout, rng: np.random.Generator) -> tuple[Tensor, Tensor]:
+        """Edges (from, to): of each node's neighbours, `fanout` of those that drew the smallest numbers.
 
-    def _share(self, nodes: Array, share: float, rng: np.random.Generator) -> dgl.DGLGraph:
-        """ceil(share · degree) of each node's neighbours: those that drew the smallest numbers."""
-        positions, ends = row_positions(self._indptr, nodes)
-        counts = np.diff(ends, prepend=0)
-        row = np.repeat(np.arange(len(nodes)), counts)
-        order = np.lexsort((rng.random(len(positions)), row))
-        place = np.arange(len(positions)) - np.repeat(ends - counts, counts)
-        chosen = order[place < np.ceil(share * counts)[row]]
-        edges = (torch.from_numpy(self._indices[positions[chosen]]), torch.from_numpy(nodes[row[chosen]]))
-        return dgl.graph(edges, num_nodes=self._topology.num_nodes())
+        Nodes of the same degree are done together, as one matrix with a row for each.
+        """
+        shared = rng.random(self._topology.num_nodes(), np.float32) if self._method == "labor" else None
+        start = self._indptr[nodes]
+        degree = self._indptr[nodes + 1] - start
+        order = np.argsort(degree, kind="stable")
+        found, first = np.unique(degree[order], return_index=True)
+        sources, targets = [], []
+        for count, rows in zip(found.tolist(), np.split(order, first[1:]), strict=True):
+            neighbours = self._indices[start[rows, None] + np.arange(count, dtype=start.dtype)]
+            wanted = math.ceil(fanout * count) if isinstance(fanout, float) else min(fanout, count)
+            if wanted < count:
+                numbers = rng.random(neighbours.shape, np.float32) if shared is None else shared[neighbours]
+                chosen = np.argpartition(numbers, wanted - 1, axis=1)[:, :wanted]
+                neighbours = np.take_along_axis(neighbours, chosen, axis=1)
+            sources.append(neighbours.ravel())
+            targets.append(np.repeat(nodes[rows], wanted))
+        return torch.from_numpy(np.concatenate(sources)), torch.from_numpy(np.concatenate(targets))
 
 
 def fanouts_per_layer(fanout: Fanout | list[Fanout], depth: int) -> list[Fanout]:

@@ -21,8 +21,9 @@ import time
 import venv
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import torch
 import torch.distributed as dist
@@ -67,13 +68,13 @@ def main() -> None:
     with ExitStack() as stack:
         gloo = stack.enter_context(ranks(arguments.machines))
         contenders = {
-            f"{kind} {size}": (lambda kind=kind, size=size: gloo(f"{kind} {size} {ROUNDS[size]}"))
+            f"{kind} {size}": partial(gloo, f"{kind} {size} {ROUNDS[size]}")
             for size in arguments.sizes
             for kind in ("raw", CHANNEL, *DTYPES)
         }
         if has_flower(arguments.flower):
             flower = stack.enter_context(flower_processes(arguments.flower, arguments.machines))
-            contenders["Flower small"] = lambda: flower(str(ROUNDS["small"]))
+            contenders["Flower small"] = partial(flower, str(ROUNDS["small"]))
         turns = interleaved(contenders, arguments.repeats)
     seconds = {name: [turn / ROUNDS[name.split()[1]] for turn in taken] for name, taken in turns.items()}
     report(seconds, arguments.machines)
@@ -213,7 +214,7 @@ def has_flower(python: Path) -> bool:
     """Makes the environment if there is none."""
     if not python.exists():
         venv.create(python.parent.parent, with_pip=True)
-        pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", FLOWER]
+        pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", FLOWER]
         subprocess.run(pip, check=False)
     found = subprocess.run([python, "-c", "import flwr"], capture_output=True).returncode == 0
     if not found:
@@ -226,12 +227,12 @@ def flower_processes(python: Path, clients: int) -> Iterator[Callable[[str], Non
     program, address = str(Path(__file__).with_name("flower_rounds.py")), f"127.0.0.1:{free_port()}"
     sizes = [str(tensor.numel()) for tensor in model_of("small").state_dict().values() if tensor.is_floating_point()]
     settings = os.environ | {"FLWR_TELEMETRY_ENABLED": "0", "OMP_NUM_THREADS": "1"}
-    quiet = {"stderr": subprocess.DEVNULL, "text": True, "env": settings}
-    server = [python, program, "server", address, str(clients), *sizes]
+    quiet: dict[str, Any] = {"stderr": subprocess.DEVNULL, "text": True, "env": settings}
+    server = [str(python), program, "server", address, str(clients), *sizes]
     started = [subprocess.Popen(server, stdin=subprocess.PIPE, stdout=subprocess.PIPE, **quiet)]
     wait_for_port(address)
     started += [
-        subprocess.Popen([python, program, "client", address], stdout=subprocess.DEVNULL, **quiet)
+        subprocess.Popen([str(python), program, "client", address], stdout=subprocess.DEVNULL, **quiet)
         for _ in range(clients)
     ]
     with ended(started):
@@ -274,7 +275,7 @@ def require_line(process: subprocess.Popen[str], expected: str) -> None:
     assert process.stdout is not None
     line = process.stdout.readline().strip()
     if line != expected:
-        raise SystemExit(f"{process.args}: said {line!r} and not {expected!r}")
+        raise SystemExit(f"{process.args!r}: said {line!r} and not {expected!r}")
 
 
 def free_port() -> int:

@@ -1,27 +1,28 @@
 """Does rounding what crosses cost accuracy? llcg with algorithm.exchange_dtype=float32, bfloat16 and int8, over seeds:
 
-    python -m bench.exchange_accuracy --data FOLDER [--seeds 5] [--out runs/exchange_accuracy]
+    python -m bench.exchange_accuracy --data FOLDER [--seeds 5] [--workers 2] [--out runs/exchange_accuracy]
 
 The synthetic graph with the settings of the demo, and Amazon-Computers (FOLDER/Amazon) with those of bench/accuracy.py.
-All on loopback, which has the bits of real processes. Finished runs are kept and not repeated.
+All on loopback, which has the bits of real processes. Finished runs are kept (bench/pool.py).
 """
 
 import argparse
 import json
-import os
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from bench.accuracy import COMMON, GRAPHS, Job, train
+from bench.accuracy_grid import COMMON, FOLDERS, GRAPHS
 from bench.harness import Claim, Spread, publish, ratio, table
-from llcg_dist.cli.console import say
+from bench.pool import run_all
+from llcg_dist.config import quoted_override
 
 DTYPES = ("float32", "bfloat16", "int8")
+COMPUTERS = "Amazon-Computers, 8 parts"
 CELLS = {
-    "synthetic, 4 parts": ["cluster.backend=loopback", "checkpoint.every=0"],
-    "Amazon-Computers, 8 parts": [*COMMON, *GRAPHS["computers"]],
+    "synthetic, 4 parts": ["logger=none"],
+    COMPUTERS: [*COMMON, *GRAPHS["computers"]],
 }
 MOST_BYTES, MOST_POINTS = 0.27, 0.3
 
@@ -30,17 +31,28 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--out", type=Path, default=Path("runs/exchange_accuracy"))
     arguments = parser.parse_args()
-    os.environ["OMP_NUM_THREADS"] = "1"
-    found: dict[tuple[str, str], list[dict[str, Any]]] = {(cell, dtype): [] for cell in CELLS for dtype in DTYPES}
-    for seed in range(arguments.seeds):  # seed by seed, so that a sweep that was stopped early compares like with like
-        for cell, dtype in found:
-            root = [f"dataset.root='{arguments.data / 'Amazon'}'"] if "Amazon" in cell else []
-            settings = [*CELLS[cell], *root, "algorithm=llcg", f"algorithm.exchange_dtype={dtype}", f"seed={seed}"]
-            job = Job("exchange", cell.split(",")[0], dtype, seed, settings)
-            say(train(job, arguments.out))
-            found[cell, dtype].append(json.loads((job.folder(arguments.out) / "summary.json").read_text()))
+    root = {COMPUTERS: [quoted_override("dataset.root", str(arguments.data / FOLDERS["computers"]))]}
+    folders = {
+        (cell, dtype): [arguments.out / f"{cell.split(',')[0]}-{dtype}-{seed}" for seed in range(arguments.seeds)]
+        for cell in CELLS
+        for dtype in DTYPES
+    }
+    runs = {
+        folder: [
+            *CELLS[cell], *root.get(cell, []), "algorithm=llcg", f"algorithm.exchange_dtype={dtype}", f"seed={seed}",
+            quoted_override("partition.root", str(arguments.out / "partitions")),
+        ]
+        for (cell, dtype), of_cell in folders.items()
+        for seed, folder in enumerate(of_cell)
+    }  # fmt: skip
+    run_all(runs, arguments.workers)
+    found = {
+        key: [json.loads((folder / "summary.json").read_text()) for folder in of_cell]
+        for key, of_cell in folders.items()
+    }
     publish("exchange_accuracy", scores(found), claims(found))
 
 

@@ -9,6 +9,7 @@ is imported here. The server answers a line `ROUNDS` with a line when these are 
 
 import os
 import sys
+from typing import Any
 
 import numpy as np
 from flwr.client import NumPyClient
@@ -21,7 +22,7 @@ LARGEST = 1 << 30
 
 
 class Returns(NumPyClient):
-    def fit(self, parameters, config):
+    def fit(self, parameters: Any, config: Any) -> Any:
         return parameters, 1, {}
 
 
@@ -33,10 +34,10 @@ class OnDemand(Strategy):
         random = np.random.default_rng(0)
         self._model = ndarrays_to_parameters([random.standard_normal(size, np.float32) for size in sizes])
 
-    def initialize_parameters(self, client_manager):
+    def initialize_parameters(self, client_manager: Any) -> Any:
         return self._model
 
-    def configure_fit(self, server_round, parameters, client_manager):
+    def configure_fit(self, server_round: int, parameters: Any, client_manager: Any) -> Any:
         client_manager.wait_for(self._clients)
         if self._left == 0:
             print("ready", flush=True)
@@ -46,7 +47,7 @@ class OnDemand(Strategy):
             self._left = int(asked)
         return [(client, FitIns(parameters, {})) for client in client_manager.all().values()]
 
-    def aggregate_fit(self, server_round, results, failures):
+    def aggregate_fit(self, server_round: int, results: Any, failures: Any) -> Any:
         if failures or len(results) != self._clients:
             print(f"failed: {failures}", flush=True)
             os._exit(1)
@@ -54,13 +55,13 @@ class OnDemand(Strategy):
         arrays = [parameters_to_ndarrays(result.parameters) for _, result in results]
         return ndarrays_to_parameters(arrays[0]), {}
 
-    def configure_evaluate(self, server_round, parameters, client_manager):
+    def configure_evaluate(self, server_round: int, parameters: Any, client_manager: Any) -> Any:
         return []
 
-    def aggregate_evaluate(self, server_round, results, failures):
+    def aggregate_evaluate(self, server_round: int, results: Any, failures: Any) -> Any:
         return None, {}
 
-    def evaluate(self, server_round, parameters):
+    def evaluate(self, server_round: int, parameters: Any) -> Any:
         return None
 
 

@@ -14,7 +14,7 @@ from bench.harness import Claim, Spread, interleaved, publish, ratio, table
 from bench.step_contenders import dgl_loop, floor, ours, pyg_over_edges
 from bench.step_profile import shares_by_kind
 from llcg_dist.config import load_config
-from llcg_dist.data.datasets.synthetic import generate
+from llcg_dist.data.datasets import load_dataset
 from llcg_dist.data.graph import Graph
 from llcg_dist.process import keep_freed_memory
 from llcg_dist.schema import Config
@@ -35,7 +35,7 @@ def main() -> None:
     torch.set_num_threads(1)
     torch.set_flush_denormal(True)
     keep_freed_memory()
-    graph = generate(load_config(SETTINGS).dataset)
+    graph = load_dataset(load_config(SETTINGS).dataset)
     times, profiles, claims = {}, {}, []
     for hidden in HIDDEN:
         config = load_config([*SETTINGS, f"model.hidden={hidden}"])

@@ -128,7 +128,7 @@ class Bench:
         for host in found:
             host.limit(rate)
         num_bytes = rate * 1_000_000 // 8 * 2  # two seconds
-        both_ways = [megabits_per_second(*pair, num_bytes) for pair in (found[:2], found[1::-1])]
+        both_ways = [megabits_per_second(found[a], found[b], num_bytes) for a, b in ((0, 1), (1, 0))]
         say(f"{rate} Mbit/s: a transfer took place at {both_ways[0]:.1f} Mbit/s, back at {both_ways[1]:.1f}")
         (self._out / f"{rate}").mkdir(parents=True, exist_ok=True)
         write_json(self._out / f"{rate}" / "link.json", {"both_ways": both_ways})

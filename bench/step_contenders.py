@@ -74,7 +74,7 @@ def pyg_over_edges(config: Config, graph: Graph) -> Steps:
     view, draw = GraphView(graph), _drawer(config, graph)
 
     class Layer(SAGEConv):
-        def forward(self, block: Block, x: Tensor) -> Tensor:  # type: ignore[override]
+        def forward(self, block: Block, x: Tensor) -> Tensor:
             rows = torch.repeat_interleave(torch.arange(block.num_dst), block.indptr.diff())
             edge_index = torch.stack([block.indices.long(), rows])
             return super().forward((x, x[: block.num_dst]), edge_index)

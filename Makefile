@@ -40,7 +40,7 @@ lint: setup  ## ruff (rules and format) and mypy
 
 # Tests whose outcome is a matter of bits share the two cores; those that stop, cut or time jobs have them to themselves.
 SIDE_BY_SIDE := $(addprefix tests/distributed/test_,$(addsuffix .py,baselines both_statistics demo diagnostics docs_data \
-  doctor equivalence figures llcg_plus memory slurm sweep))
+  doctor equivalence figures llcg_plus memory multinode_netns slurm sweep))
 ALONE := tests/distributed $(addprefix --ignore=,$(SIDE_BY_SIDE))
 
 test: lint  ## the gate: lint, types, unit tests and real multi-process tests

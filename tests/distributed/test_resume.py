@@ -141,7 +141,9 @@ def test_sigterm_leaves_a_whole_checkpoint_to_go_on_from(undisturbed: Path, tmp_
     assert_undisturbed(run_dir, undisturbed)
 
 
-def test_a_stopped_machine_is_named_and_the_others_end(undisturbed: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("wakes", [True, pytest.param(False, marks=pytest.mark.full)])
+def test_a_stopped_machine_is_named_and_the_others_end(undisturbed: Path, tmp_path: Path, wakes: bool) -> None:
+    """One that never wakes is killed after the 30 s that torchrun gives it."""
     limit = 5
     settings = ["experiment=tiny", "num_rounds=100000", "evaluate.every=0", f"cluster.timeout={limit}"]
     process = start_llcg("train", *settings, f"partition.root={undisturbed}/parts", f"run_dir={tmp_path}/run")
@@ -152,6 +154,8 @@ def test_a_stopped_machine_is_named_and_the_others_end(undisturbed: Path, tmp_pa
     while any(is_alive(ranks[rank]) for rank in (0, 1)) and time.monotonic() - started < 60:
         time.sleep(0.1)
     assert time.monotonic() - started < limit + 15
+    if wakes:
+        os.kill(ranks[2], signal.SIGCONT)
     outcome = finish(process, limit=60)
     assert outcome.code == 1
     assert "nothing heard from rank 2 (part 1) for" in outcome.err

@@ -156,7 +156,7 @@ class Server:
         if isinstance(steps, str):
             assert self._chooser is not None
             started = time.perf_counter()
-            steps, why = self._chooser.choose(theta, round_, self._steps[round_ - 1])
+            steps, why = self._chooser.choose(theta, round_)
             self._notes |= why | {"seconds_auto_s": time.perf_counter() - started}
         self._notes["S"] = self._expected_steps = steps
         return self._corrector.walk(theta, round_, steps)[0] if steps else theta  # S=0: to the last bit

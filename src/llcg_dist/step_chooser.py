@@ -30,14 +30,14 @@ class StepChooser:
     def note_updates(self, start: Tensor, updates: Sequence[Tensor], weights: Sequence[float]) -> None:
         self._divergence = divergence(start, updates, weights, self._learned)
 
-    def choose(self, theta: Tensor, round_: int, local_steps: int) -> tuple[int, dict[str, Any]]:
+    def choose(self, theta: Tensor, round_: int) -> tuple[int, dict[str, Any]]:
         """S, and why, for the model that the machines' average led to."""
         load_flat(self._model, theta)
         rng = seeding.measuring(self._config.seed, seeding.SERVER, round_)
         size = min(self._config.train.server_batch_size, len(self._nodes))
         batch = rng.choice(self._nodes, size, replace=False)
         terms = Terms(*self._gradients.products(batch, int(rng.integers(2**31))), self._divergence)
-        return self._rule.choose(terms, local_steps)
+        return self._rule.choose(terms)
 
     def state(self) -> dict[str, Any]:
         return self._rule.state()

@@ -6,8 +6,8 @@ of their directions lowers the loss F of the whole graph by at least
     η ⟨∇F, v⟩ − η/2 ‖v‖²  =  η/2 ‖v‖² · (2u − 1),        u = ⟨∇F, v⟩ / ‖v‖²,
 
 and a correction step along ∇F, as long as that one, by η/2 ‖v‖². So 1 − u is the share of a local step that does not
-lead down, and a run in which the server takes a step for every local step that is lost descends whatever u is. Half of
-them are taken in the round that lost them, half are spread evenly over all rounds: S = (K·rho^r + K)/2 · (1 − u).
+lead down, and a run in which the server takes a step for every local step that is lost descends whatever u is. The
+theorem sums over rounds: K is their mean number of local steps, and every round takes S = K · (1 − u), in whole steps.
 docs/algorithms.md has the reasoning and its limits.
 """
 
@@ -26,8 +26,6 @@ from llcg_dist.data.rows import Array
 from llcg_dist.data.stored_rows import Rows
 from llcg_dist.data.views import View
 
-SPREAD = 0.5
-"""Share of the correction steps that all rounds take alike, however many local steps they have."""
 MEMORY = 0.7
 """Weight of the past in what is smoothed."""
 
@@ -68,13 +66,13 @@ class AutoS:
         self._most, self._mean_steps = most, mean_steps
         self._terms: Terms | None = None
 
-    def choose(self, terms: Terms, local_steps: int) -> tuple[int, dict[str, Any]]:
+    def choose(self, terms: Terms) -> tuple[int, dict[str, Any]]:
         """S of this round, and why."""
         self._terms = terms if self._terms is None else _smoothed(self._terms, terms)
         useful = self._terms.useful
-        demand = (SPREAD * self._mean_steps + (1 - SPREAD) * local_steps) * (1.0 - useful)
+        demand = self._mean_steps * (1.0 - useful)
         least = 1.0 if useful < 1.0 else 0.0
-        steps = math.floor(min(max(demand, least), self._most) + 0.5)
+        steps = math.floor(min(max(demand, least), self._most))
         why = {**asdict(terms), "alignment": self._terms.alignment, "useful": useful, "demand": demand}
         return steps, {f"auto_s_{name}": value for name, value in why.items()}
 

@@ -1,4 +1,4 @@
-"""Seeds -> Batch: one rectangular CSR block (blocks.py) per message-passing layer, sampled by DGL."""
+"""Seeds -> Batch: one rectangular CSR block (blocks.py) per message-passing layer, sampled by DGL or by us."""
 
 import math
 import os
@@ -71,7 +71,7 @@ class NeighborSampler:
         return dgl.sampling.sample_neighbors_fused(self._topology, nodes, fanout, copy_edata=False, mapping=numbers)
 
     def _smallest(self, nodes: Array, fanout: Fanout, rng: np.random.Generator) -> tuple[Tensor, Tensor]:
-        """Edges (from, to): of each node's neighbours, `fanout` of those that drew the smallest numbers.
+        """Edges (from, to): of each node's neighbours the `fanout` that drew the smallest numbers.
 
         Nodes of the same degree are done together, as one matrix with a row for each.
         """

@@ -1,5 +1,7 @@
 """Diagnostics over real processes: the training does not notice, and gradients cross in those rounds alone."""
 
+import math
+import statistics
 from pathlib import Path
 
 import pytest
@@ -47,7 +49,10 @@ def test_what_is_measured_makes_sense(runs: Path) -> None:
 
 def test_auto_chooses_says_why_and_sends_nothing_for_it(runs: Path) -> None:
     found = rows(runs / "auto_s")
-    assert all(0 <= row["S"] <= 4 for row in found)
+    mean_steps = statistics.mean(row["local_steps"] for row in found)
+    for row in found:
+        assert row["auto_s_demand"] == pytest.approx(mean_steps * (1 - row["auto_s_useful"]))
+        assert row["S"] == math.floor(min(max(row["auto_s_demand"], 1), 4))
     why = {"g_global", "g_local", "kappa_a", "divergence", "alignment", "useful", "demand"}
     why = {f"auto_s_{name}" for name in why}
     assert all(why <= row.keys() for row in found)

@@ -6,9 +6,10 @@ All machines take turns in one process, so that none waits for a core, and their
 costs on a part of figure 1's graph, and what P machines with a core each would need for a pass over the training nodes.
 """
 
-import sys
+import argparse
 import tempfile
 import time
+from collections.abc import Sequence
 from math import ceil
 from pathlib import Path
 from types import SimpleNamespace
@@ -31,20 +32,21 @@ _QUIET = ["logger=none", "checkpoint.every=0"]
 
 
 def main() -> None:
+    overrides = argparse.ArgumentParser(description=__doc__.splitlines()[0]).parse_known_args()[1]
     worker.time = SimpleNamespace(perf_counter=time.process_time)  # type: ignore[assignment]
     say("| machines | CPU ms a step | steps a machine for one pass | CPU s of a pass |\n|---|---|---|---|")
     for machines in (1, 2, 4, 8):
-        milliseconds = _milliseconds(machines)
+        milliseconds = _milliseconds(machines, overrides)
         steps = ceil(_NODES * _TRAINED / machines / _BATCH)
         say(f"| {machines} | {milliseconds:.0f} | {steps} | {milliseconds * steps / 1000:.1f} |")
 
 
-def _milliseconds(machines: int) -> float:
+def _milliseconds(machines: int, overrides: Sequence[str]) -> float:
     """Of a step of the slowest machine, in the quickest round."""
     with tempfile.TemporaryDirectory() as folder:
         places = [f"cluster.num_machines={machines}", f"run_dir={folder}/run"]
         small = ["experiment=figures/small", "dataset=synthetic", *_GRAPH, *_JOB, *_QUIET]
-        train.run(load_config([*small, *places, *sys.argv[1:]]), train.Rank())
+        train.run(load_config([*small, *places, *overrides]), train.Rank())
         rows = read_rows(Path(folder) / "run", 3)
     return 1000 * min(row["seconds_local"] for row in rows) / _STEPS
 

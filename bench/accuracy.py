@@ -22,7 +22,7 @@ from bench.accuracy_tables import tables
 from bench.harness import put_section
 from bench.pool import run_all
 from llcg_dist.cli.console import say
-from llcg_dist.config import quoted_override
+from llcg_dist.config.compose import quoted_override
 
 PAGE = Path(__file__).parent.parent / "docs" / "accuracy.md"
 

@@ -35,12 +35,12 @@ from llcg_dist.comm.channel import Order, Report, Update
 from llcg_dist.comm.dist_channel import DistMachineChannel, DistServerChannel
 from llcg_dist.comm.ledger import Kind, Ledger
 from llcg_dist.comm.torch_dist import Cluster
+from llcg_dist.config.schema import ModelConfig
 from llcg_dist.core.accept import accept
 from llcg_dist.core.exchange import machine_end, server_end
 from llcg_dist.core.parameters import flatten, gathered, statistics_mask
 from llcg_dist.models import build_model
 from llcg_dist.process import keep_freed_memory
-from llcg_dist.schema import ModelConfig
 from llcg_dist.worker import message_sizes
 
 FEATURES, CLASSES = 602, 41

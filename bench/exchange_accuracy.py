@@ -16,7 +16,7 @@ import numpy as np
 from bench.accuracy_grid import COMMON, FOLDERS, GRAPHS
 from bench.harness import Claim, Spread, publish, ratio, table
 from bench.pool import run_all
-from llcg_dist.config import quoted_override
+from llcg_dist.config.compose import quoted_override
 
 DTYPES = ("float32", "bfloat16", "int8")
 COMPUTERS = "Amazon-Computers, 8 parts"

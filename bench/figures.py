@@ -14,7 +14,7 @@ from pathlib import Path
 
 from llcg_dist.cli.console import say
 from llcg_dist.cli.sweep import sweep
-from llcg_dist.config import quoted_override
+from llcg_dist.config.compose import quoted_override
 from llcg_dist.report import write_report
 from llcg_dist.report.tables import Row
 

@@ -29,7 +29,8 @@ from llcg_dist.comm.dist_channel import PeerRows
 from llcg_dist.comm.features import FeatureTraffic
 from llcg_dist.comm.ledger import Kind, Ledger
 from llcg_dist.comm.torch_dist import Cluster, MachineGroup
-from llcg_dist.config import load_config
+from llcg_dist.config.compose import load_config
+from llcg_dist.config.schema import Config
 from llcg_dist.core.learner import Learner, Walker
 from llcg_dist.data.extras import Reads, read_topology
 from llcg_dist.data.partition import ensure_store, store_path
@@ -37,7 +38,6 @@ from llcg_dist.data.store import read_shard
 from llcg_dist.data.views import GlobalView, GraphView
 from llcg_dist.models import build_model
 from llcg_dist.sampling import NeighborSampler, fanouts_per_layer
-from llcg_dist.schema import Config
 
 # Reddit's width of features and the paper's model: 3 layers, hidden 256, fan-out 10, batches of 256.
 SETTINGS = [

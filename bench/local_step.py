@@ -13,11 +13,11 @@ import torch
 from bench.harness import Claim, Spread, interleaved, publish, ratio, table
 from bench.step_contenders import dgl_loop, floor, ours, pyg_over_edges
 from bench.step_profile import shares_by_kind
-from llcg_dist.config import load_config
+from llcg_dist.config.compose import load_config
+from llcg_dist.config.schema import Config
 from llcg_dist.data.datasets import load_dataset
 from llcg_dist.data.graph import Graph
 from llcg_dist.process import keep_freed_memory
-from llcg_dist.schema import Config
 
 SETTINGS = [
     "dataset.nodes=100000", "dataset.features=128", "dataset.degree=30", "dataset.classes=40", "model.layers=3",

@@ -16,7 +16,7 @@ from types import SimpleNamespace
 
 from llcg_dist import train, worker
 from llcg_dist.cli.console import say
-from llcg_dist.config import load_config
+from llcg_dist.config.compose import load_config
 from llcg_dist.record import read_rows
 
 _STEPS, _BATCH, _NODES, _TRAINED = 8, 512, 120_000, 0.5

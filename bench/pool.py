@@ -10,7 +10,7 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 
 from llcg_dist.cli.console import say
-from llcg_dist.config import load_config
+from llcg_dist.config.compose import load_config
 from llcg_dist.process import Rank
 from llcg_dist.run_dir import RunState, examine
 from llcg_dist.train import run

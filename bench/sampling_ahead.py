@@ -8,7 +8,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 import torch
 
 from bench.harness import interleaved
-from llcg_dist.config import load_config
+from llcg_dist.config.compose import load_config
+from llcg_dist.config.schema import Config
 from llcg_dist.core.batches import Batches, MiniBatch
 from llcg_dist.core.learner import Learner, Walker
 from llcg_dist.data.datasets import load_dataset
@@ -16,7 +17,6 @@ from llcg_dist.data.graph import Graph
 from llcg_dist.data.views import GraphView
 from llcg_dist.models import build_model
 from llcg_dist.sampling import NeighborSampler, fanouts_per_layer
-from llcg_dist.schema import Config
 
 _STEPS = 8
 

@@ -5,8 +5,8 @@ from typing import Any
 from torch.profiler import profile, record_function
 
 from bench.step_contenders import learner_of
+from llcg_dist.config.schema import Config
 from llcg_dist.data.graph import Graph
-from llcg_dist.schema import Config
 
 KINDS = {
     "dense products": ("aten::mm", "aten::addmm", "aten::addmm_"),

@@ -10,6 +10,7 @@ from llcg_dist.checkpoint import SERVER, CheckpointFiles, part_owner
 from llcg_dist.comm.features import FeatureTraffic
 from llcg_dist.comm.ledger import Ledger
 from llcg_dist.comm.loopback import LoopbackChannel, LoopbackRows
+from llcg_dist.config.schema import Config
 from llcg_dist.data.extras import read_extras
 from llcg_dist.data.part_view import part_view
 from llcg_dist.data.partition import ensure_store
@@ -18,7 +19,6 @@ from llcg_dist.data.views import GraphView, View
 from llcg_dist.process import log_to
 from llcg_dist.record import record_partition
 from llcg_dist.run_dir import RunState, examine
-from llcg_dist.schema import Config
 from llcg_dist.serving import build_server, checkpoint_folder, require_start, say_finished, train_on
 from llcg_dist.start import device_of
 from llcg_dist.worker import Machine

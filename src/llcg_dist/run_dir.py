@@ -11,10 +11,10 @@ from typing import Any
 
 from omegaconf import OmegaConf
 
-from llcg_dist.config import resume_conflicts
+from llcg_dist.config.compare import resume_conflicts
+from llcg_dist.config.schema import Config
 from llcg_dist.data.store import make_folder
 from llcg_dist.errors import UserError
-from llcg_dist.schema import Config
 
 _WAIT_FOR_OLD_JOB = 30.0
 

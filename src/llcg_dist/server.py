@@ -14,9 +14,10 @@ from torch import Tensor
 from llcg_dist import seeding
 from llcg_dist.algorithms import Algorithm, build_algorithm
 from llcg_dist.checkpoint import SERVER, CheckpointFiles, Saver, fitting
-from llcg_dist.checks import kinds_scored
 from llcg_dist.comm.channel import Report, ServerChannel, Update
 from llcg_dist.comm.ledger import Traffic
+from llcg_dist.config.facts import kinds_scored
+from llcg_dist.config.schema import AUTO, Config
 from llcg_dist.core.accept import Accepted, accept, is_finite
 from llcg_dist.core.average import averaging_weights, weighted_average
 from llcg_dist.core.evaluate import Evaluator, affordable_every
@@ -34,7 +35,6 @@ from llcg_dist.errors import TrainingError
 from llcg_dist.models import build_model
 from llcg_dist.record import Recorder, Row
 from llcg_dist.sampling import NeighborSampler, fanouts_per_layer
-from llcg_dist.schema import AUTO, Config
 from llcg_dist.step_chooser import StepChooser
 from llcg_dist.worker import Assignment, message_sizes, peak_rss_mb
 

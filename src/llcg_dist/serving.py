@@ -6,12 +6,12 @@ from typing import Any
 from llcg_dist.algorithms import Algorithm
 from llcg_dist.cli.console import Progress, say
 from llcg_dist.comm.channel import ServerChannel
+from llcg_dist.config.schema import Config
 from llcg_dist.data.correction import correction_nodes
 from llcg_dist.data.extras import Reads, halo_bytes
 from llcg_dist.data.store import Shard
 from llcg_dist.errors import UserError
 from llcg_dist.run_dir import RunState
-from llcg_dist.schema import Config
 from llcg_dist.server import Server
 
 

@@ -6,13 +6,13 @@ from typing import Any
 from torch import Tensor
 
 from llcg_dist import seeding
+from llcg_dist.config.schema import Config
 from llcg_dist.core.auto_s import AutoS, CutGradients, Terms, divergence
 from llcg_dist.core.parameters import load_flat, statistics_mask
 from llcg_dist.data.graph import Array, Graph, degrees_within_parts
 from llcg_dist.data.views import GraphView
 from llcg_dist.models import build_model
 from llcg_dist.sampling import NeighborSampler, fanouts_per_layer
-from llcg_dist.schema import Config
 
 
 class StepChooser:

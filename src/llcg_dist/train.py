@@ -25,7 +25,8 @@ from llcg_dist.comm.features import FeatureTraffic
 from llcg_dist.comm.handshake import newest_common_round, place_parts, require_parts, require_world
 from llcg_dist.comm.ledger import Ledger
 from llcg_dist.comm.torch_dist import Cluster
-from llcg_dist.config import load_config
+from llcg_dist.config.compose import load_config
+from llcg_dist.config.schema import Config
 from llcg_dist.data.extras import Reads
 from llcg_dist.data.part_view import part_view
 from llcg_dist.data.partition import ensure_store, store_path
@@ -46,7 +47,6 @@ from llcg_dist.process import (
 )
 from llcg_dist.record import record_partition
 from llcg_dist.run_dir import RunLock, RunState, choose_run_dir, examine
-from llcg_dist.schema import Config
 from llcg_dist.serving import build_server, checkpoint_folder, require_start, say_finished, train_on
 from llcg_dist.start import compare, device_of, listen, means_of, show_part, told_to_all
 from llcg_dist.worker import Assignment, Machine

@@ -14,6 +14,7 @@ from llcg_dist.algorithms import Algorithm
 from llcg_dist.checkpoint import CheckpointFiles, Saver, fitting, part_owner
 from llcg_dist.comm.channel import MachineRound, Order, Report, Sizes, Update
 from llcg_dist.comm.features import FeatureTraffic
+from llcg_dist.config.schema import Config
 from llcg_dist.core.accept import is_finite
 from llcg_dist.core.codec import Codec
 from llcg_dist.core.exchange import machine_end
@@ -25,7 +26,6 @@ from llcg_dist.data.views import View
 from llcg_dist.diagnostics import LocalGradient, due
 from llcg_dist.models import build_model
 from llcg_dist.sampling import NeighborSampler, fanouts_per_layer
-from llcg_dist.schema import Config
 
 log = logging.getLogger(__name__)
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from llcg_dist.config import load_config
+from llcg_dist.config.compose import load_config
+from llcg_dist.config.schema import PartitionConfig
 from llcg_dist.data.extras import Reads
 from llcg_dist.data.partition import assign_parts, ensure_store
-from llcg_dist.schema import PartitionConfig
 from tests.distributed.jobs import torchrun
 from tests.distributed.slurm import Slurm, slurm_cluster
 from tests.unit.graphs import community_graph

@@ -17,7 +17,7 @@ from llcg_dist import train
 from llcg_dist.algorithms import build_algorithm
 from llcg_dist.comm.ledger import Ledger
 from llcg_dist.comm.torch_dist import Cluster
-from llcg_dist.config import load_config
+from llcg_dist.config.compose import load_config
 
 opened: set[str] = set()
 

@@ -9,7 +9,7 @@ from llcg_dist import train
 from llcg_dist.cli import main
 from llcg_dist.comm.audit import Reading
 from llcg_dist.comm.audit import verdict as verdict_on
-from llcg_dist.config import load_config
+from llcg_dist.config.compose import load_config
 from tests.distributed.audited import LEAKED
 from tests.distributed.jobs import Outcome, rows, summary, torchrun
 

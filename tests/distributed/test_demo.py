@@ -6,7 +6,7 @@ from pathlib import Path
 import torch
 
 from llcg_dist import train
-from llcg_dist.config import load_config
+from llcg_dist.config.compose import load_config
 from tests.distributed.jobs import llcg, summary
 
 SEEDS = (0, 1)

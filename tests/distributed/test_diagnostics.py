@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from llcg_dist import train
-from llcg_dist.config import load_config
+from llcg_dist.config.compose import load_config
 from tests.distributed.conftest import BASELINES, TINY
 from tests.distributed.jobs import rows, summary
 from tests.distributed.test_baselines import sizes, wire

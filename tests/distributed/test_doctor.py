@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from llcg_dist.config import load_config
+from llcg_dist.config.compose import load_config
 from llcg_dist.data.partition import ensure_store
 from llcg_dist.data.store import read_shard
 from llcg_dist.doctor.memory import IMPORTS_PRIVATE, IMPORTS_SHARED

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from llcg_dist import train
-from llcg_dist.config import load_config
+from llcg_dist.config.compose import load_config
 from tests.distributed.conftest import BASELINES, TINY, ZOO, own_graph
 from tests.distributed.jobs import llcg, rows, summary, torchrun
 

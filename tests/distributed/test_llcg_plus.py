@@ -9,7 +9,7 @@ import torch
 
 from llcg_dist import train
 from llcg_dist.comm.handshake import identity
-from llcg_dist.config import load_config
+from llcg_dist.config.compose import load_config
 from llcg_dist.data.graph import TRAIN
 from llcg_dist.data.partition import store_path
 from llcg_dist.data.store import read_shard

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from llcg_dist import train
-from llcg_dist.config import load_config
+from llcg_dist.config.compose import load_config
 from llcg_dist.data.partition import ensure_store
 from tests.distributed.jobs import Outcome, finish, members
 from tests.distributed.netns import PORT, Host, hosts, multinode

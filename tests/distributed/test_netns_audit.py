@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from llcg_dist.config import load_config
+from llcg_dist.config.compose import load_config
 from llcg_dist.data.partition import ensure_store
 from tests.distributed.jobs import BIN, finish, rows, start
 from tests.distributed.netns import Host, hosts

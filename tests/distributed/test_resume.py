@@ -16,7 +16,7 @@ import pytest
 import torch
 
 from llcg_dist import train
-from llcg_dist.config import load_config
+from llcg_dist.config.compose import load_config
 from llcg_dist.data.partition import ensure_store
 from llcg_dist.errors import TrainingError, UserError
 from tests.distributed.jobs import BIN, finish, is_alive, llcg, members, rank_of, rows, start, start_llcg, summary

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from llcg_dist import train
-from llcg_dist.config import load_config
+from llcg_dist.config.compose import load_config
 from tests.distributed.jobs import BIN, REPOSITORY, finish, rows, start
 from tests.distributed.slurm import Slurm, processes_of
 from tests.distributed.sockets import listening

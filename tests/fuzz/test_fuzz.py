@@ -19,11 +19,11 @@ import torch
 
 from llcg_dist import train
 from llcg_dist.checkpoint import SERVER, CheckpointFiles, _hash
-from llcg_dist.config import load_config
+from llcg_dist.config.compose import load_config
+from llcg_dist.config.datasets import FilesConfig
 from llcg_dist.data.datasets import load_dataset
 from llcg_dist.data.partition import ensure_store
 from llcg_dist.data.store import read_manifest, read_shard
-from llcg_dist.dataset_config import FilesConfig
 from llcg_dist.errors import UserError
 from llcg_dist.record import read_rows
 from llcg_dist.report import find_runs, write_report

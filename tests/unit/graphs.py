@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
+from llcg_dist.config.datasets import SyntheticConfig
 from llcg_dist.data.datasets.synthetic import generate
 from llcg_dist.data.graph import TEST, TRAIN, VAL, Array, Graph, undirected_csr
-from llcg_dist.dataset_config import SyntheticConfig
 
 Edge = tuple[int, int]
 

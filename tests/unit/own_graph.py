@@ -3,9 +3,9 @@
 from pathlib import Path
 from typing import Any
 
+from llcg_dist.config.datasets import FilesConfig
 from llcg_dist.data.datasets import load_dataset
 from llcg_dist.data.graph import Graph
-from llcg_dist.dataset_config import FilesConfig
 
 EDGES = "src,dst\na,b\nb,c\nc,d\nd,e\ne,f\nb,a\nc,c\n"
 FEATURES = "node,x,y\na,1,0.5\nb,2,0.25\nc,3,-1\nd,4,1e3\ne,5,0\nf,6,7\n"

@@ -13,7 +13,7 @@ import pytest
 import torch
 from scipy.sparse import csr_array
 
-from llcg_dist.config import load_config
+from llcg_dist.config.compose import load_config
 from llcg_dist.data.datasets import load_dataset
 from llcg_dist.data.graph import Array, Graph
 

@@ -9,7 +9,7 @@ from bench.accuracy_grid import FIRST_SEED, PARTS, SPOT, all_jobs
 from bench.accuracy_runs import Record, Runs
 from bench.accuracy_tables import MUST_NOT_LOSE, PLUS, difference, mean_std, paired, rounds_text, tables
 
-from llcg_dist.config import load_config
+from llcg_dist.config.compose import load_config
 
 
 def record(folder: Path, *scores: float, message: int = 0) -> Record:

@@ -10,13 +10,14 @@ import pytest
 from omegaconf import OmegaConf
 
 from llcg_dist.algorithms import build_algorithm
-from llcg_dist.checks import validate
 from llcg_dist.cli.help import describe
-from llcg_dist.config import fingerprint, flat_items, load_config, quoted_override, to_yaml
+from llcg_dist.config.compare import fingerprint, flat_items
+from llcg_dist.config.compose import load_config, quoted_override, to_yaml
+from llcg_dist.config.datasets import DATASETS
+from llcg_dist.config.rules import validate
+from llcg_dist.config.schema import Config
 from llcg_dist.data.partition import store_path
-from llcg_dist.dataset_config import DATASETS
 from llcg_dist.errors import UserError
-from llcg_dist.schema import Config
 
 CONF = Path(str(importlib.resources.files("llcg_dist.conf")))
 OPTIONS = sorted(f"{file.parent.name}={file.stem}" for file in CONF.glob("*/*.yaml"))

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llcg_dist.config import load_config
+from llcg_dist.config.compose import load_config
 from llcg_dist.data.graph import TEST, TRAIN, UNUSED, VAL, Graph
 from llcg_dist.data.partition import ensure_store
 from llcg_dist.data.store import read_shard

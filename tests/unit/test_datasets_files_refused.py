@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from llcg_dist.cli.main import run
-from llcg_dist.config import load_config
+from llcg_dist.config.compose import load_config
 from llcg_dist.data.partition import ensure_store
 from llcg_dist.errors import UserError
 from tests.unit.own_graph import EDGES, FEATURES, LABELS, NUMBERS, SPLIT, TEXTS, loaded, renamed, settings, write

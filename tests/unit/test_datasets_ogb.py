@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from llcg_dist.config import load_config
+from llcg_dist.config.compose import load_config
 from llcg_dist.data.graph import TEST, TRAIN, UNUSED, VAL, Array, Graph
 from llcg_dist.data.partition import ensure_store
 from llcg_dist.data.store import read_shard

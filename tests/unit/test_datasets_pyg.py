@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from llcg_dist.config import load_config
+from llcg_dist.config.compose import load_config
 from llcg_dist.data.datasets.published import Statistics, check_statistics
 from llcg_dist.data.graph import TEST, TRAIN, UNUSED, VAL, Graph
 from llcg_dist.data.partition import store_path

@@ -10,7 +10,7 @@ import torch
 
 from llcg_dist.algorithms import build_algorithm
 from llcg_dist.blocks import whole_graph
-from llcg_dist.config import load_config
+from llcg_dist.config.compose import load_config
 from llcg_dist.core.objective import loss
 from llcg_dist.core.parameters import flatten
 from llcg_dist.data.graph import TRAIN, Array, Graph, induced_subgraph, undirected_csr

@@ -8,7 +8,7 @@ import torch
 
 from llcg_dist import train
 from llcg_dist.checkpoint import Saver
-from llcg_dist.config import load_config
+from llcg_dist.config.compose import load_config
 from llcg_dist.core.exchange import RoundedMachineEnd
 from llcg_dist.engine import RoundResult
 from llcg_dist.errors import TrainingError

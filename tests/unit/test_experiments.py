@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from llcg_dist.checks import arch_string
-from llcg_dist.config import load_config
-from llcg_dist.schema import Config
+from llcg_dist.config.compose import load_config
+from llcg_dist.config.facts import arch_string
+from llcg_dist.config.schema import Config
 
 CONF = Path(str(importlib.resources.files("llcg_dist.conf")))
 

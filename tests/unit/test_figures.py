@@ -13,8 +13,8 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import OmegaConf
 
 from llcg_dist.cli.sweep import drop_params
-from llcg_dist.config import load_config, register_schema
-from llcg_dist.schema import Config
+from llcg_dist.config.compose import load_config, register_schema
+from llcg_dist.config.schema import Config
 
 CONF = Path(str(importlib.resources.files("llcg_dist.conf")))
 NAMES = sorted(path.stem for path in (CONF / "experiment" / "figures").glob("fig*.yaml"))

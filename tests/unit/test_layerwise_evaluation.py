@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from llcg_dist.blocks import block_of_rows, degrees, rows_in_place, whole_graph
+from llcg_dist.config.schema import ModelConfig
 from llcg_dist.core.evaluate import Evaluator
 from llcg_dist.core.layerwise import EDGES_PER_NODE, WholeGraphForward, _chunk_bounds, _scratch_array
 from llcg_dist.core.objective import loss, score
@@ -23,7 +24,6 @@ from llcg_dist.models import build_model
 from llcg_dist.models.appnp import Propagate
 from llcg_dist.models.layers import Gat, Gcn, Sage
 from llcg_dist.models.stages import BlockLayer, GraphModel
-from llcg_dist.schema import ModelConfig
 
 F, C = 6, 4
 NAMES = ["sage", "gcn", "mlp", "gat", "appnp", "resgcn", "skip_sage"]
@@ -194,7 +194,7 @@ def test_a_scratch_folder_that_cannot_serve_is_named(tmp_path: Path) -> None:
 MEASURE = """
 import resource, sys
 import numpy as np, torch
-from llcg_dist.schema import ModelConfig
+from llcg_dist.config.schema import ModelConfig
 from llcg_dist.core.layerwise import WholeGraphForward
 from llcg_dist.data.graph import Graph
 from llcg_dist.models import build_model

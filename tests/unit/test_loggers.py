@@ -14,10 +14,10 @@ import pytest
 
 from llcg_dist import loggers, train
 from llcg_dist.columns import sent_bytes
-from llcg_dist.config import load_config
+from llcg_dist.config.compose import load_config
+from llcg_dist.config.schema import Config
 from llcg_dist.errors import PeerLostError, UserError
 from llcg_dist.loggers import Loggers
-from llcg_dist.schema import Config
 from tests.distributed.jobs import rows, summary
 
 NAMES = ("tensorboard", "mlflow", "wandb")
@@ -175,7 +175,7 @@ def test_a_failing_logger_costs_one_warning(tmp_path: Path) -> None:
 FULL_DISK = """
 import resource, signal, sys
 from llcg_dist.loggers import Loggers
-from llcg_dist.config import load_config
+from llcg_dist.config.compose import load_config
 from pathlib import Path
 run_dir = Path(sys.argv[1])
 row = dict(round=0, bytes_up=1, bytes_down=1, gradient_bytes=0, feature_bytes=0, control_bytes=0, val_score=0.5)

@@ -8,8 +8,9 @@ import torch
 from torch import Tensor, nn
 
 from llcg_dist.blocks import block_of_rows, degrees, whole_graph
-from llcg_dist.checks import message_passing_layers
-from llcg_dist.config import load_config
+from llcg_dist.config.compose import load_config
+from llcg_dist.config.facts import message_passing_layers
+from llcg_dist.config.schema import ModelConfig
 from llcg_dist.core.layerwise import WholeGraphForward
 from llcg_dist.core.parameters import flatten, gathered
 from llcg_dist.data.graph import TRAIN, Graph, undirected_csr
@@ -17,7 +18,6 @@ from llcg_dist.errors import UserError
 from llcg_dist.models import build_model
 from llcg_dist.models.stages import GraphModel
 from llcg_dist.sampling import NeighborSampler
-from llcg_dist.schema import ModelConfig
 from llcg_dist.train import Rank, run
 
 N, F, C = 60, 7, 5

@@ -4,10 +4,10 @@ import functools
 
 import pytest
 
-from llcg_dist.config import load_config
+from llcg_dist.config.compose import load_config
+from llcg_dist.config.schema import ModelConfig
 from llcg_dist.core.parameters import flatten, state_dict_bytes
 from llcg_dist.models import build_model
-from llcg_dist.schema import ModelConfig
 
 SIZES = {"flickr": (500, 7), "proteins": (8, 112), "arxiv": (128, 40), "reddit": (602, 41)}
 """Features and classes."""

@@ -13,8 +13,8 @@ import pytest
 import torch
 
 from llcg_dist.cli.main import run
+from llcg_dist.config.datasets import SyntheticConfig
 from llcg_dist.data.datasets.synthetic import generate
-from llcg_dist.dataset_config import SyntheticConfig
 from llcg_dist.errors import UserError
 from llcg_dist.predict import predict, read_run_config
 from llcg_dist.train import main as train

@@ -6,7 +6,7 @@ from statistics import mean
 
 import pytest
 
-from llcg_dist.config import load_config
+from llcg_dist.config.compose import load_config
 from llcg_dist.train import main as train
 from tests.unit.raw_files import own_arithmetic, real_data
 

@@ -8,7 +8,7 @@ import pytest
 from bench.slow_network import METHODS, SETTINGS, main, read_rows
 from bench.time_to_target import Outcome, claims, markdown, times_sooner
 
-from llcg_dist.config import load_config
+from llcg_dist.config.compose import load_config
 
 
 def row(seconds: float, score: float) -> dict:

@@ -11,7 +11,7 @@ import torch
 from bench.harness import interleaved
 from bench.step_contenders import dgl_loop, ours, pyg_over_edges
 
-from llcg_dist.config import load_config
+from llcg_dist.config.compose import load_config
 from llcg_dist.data.datasets.synthetic import generate
 
 SETTINGS = ["dataset.nodes=20000", "dataset.features=64", "model.hidden=64", "model.layers=3"]

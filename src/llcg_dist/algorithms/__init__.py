@@ -8,8 +8,8 @@ from llcg_dist.algorithms.psgd_pa import PsgdPa
 from llcg_dist.algorithms.server_only import ServerOnly
 from llcg_dist.algorithms.single import Single
 from llcg_dist.algorithms.subgraph_approx import SubgraphApprox
+from llcg_dist.config.schema import Config
 from llcg_dist.errors import UserError
-from llcg_dist.schema import Config
 
 _ALGORITHMS: dict[str, type[Algorithm]] = {
     "psgd_pa": PsgdPa,

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from llcg_dist.columns import sent_bytes
-from llcg_dist.schema import Config
+from llcg_dist.config.schema import Config
 
 
 def say(line: str) -> None:

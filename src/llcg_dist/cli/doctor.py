@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from llcg_dist.algorithms import Algorithm, build_algorithm
 from llcg_dist.cli.console import print_error, say, table
 from llcg_dist.cli.parts import print_parts
-from llcg_dist.config import load_config
+from llcg_dist.config.compose import load_config
+from llcg_dist.config.schema import Config
 from llcg_dist.data.partition import ensure_store, store_path
 from llcg_dist.data.store import held_parts, read_shard
 from llcg_dist.doctor import ERROR, OK, WARN, Finding, check_parts_and_memory, num_processes
@@ -15,7 +16,6 @@ from llcg_dist.doctor.findings import size
 from llcg_dist.doctor.host import Host, this_host
 from llcg_dist.doctor.host_rules import check_host, check_processes
 from llcg_dist.errors import UserError
-from llcg_dist.schema import Config
 
 USAGE = """usage: llcg doctor [--ranks-here=N] [key=value ...]
 

@@ -6,8 +6,8 @@ import inspect
 from collections.abc import Iterator
 from typing import Any, cast
 
-from llcg_dist.dataset_config import DATASETS
-from llcg_dist.schema import Config
+from llcg_dist.config.datasets import DATASETS
+from llcg_dist.config.schema import Config
 
 _CHOSEN_BY_GROUP = {"dataset.source", "partition.method", "model.name", "algorithm.name"}
 

@@ -41,11 +41,11 @@ from llcg_dist.comm.devices import forks_ranks, gpu_here, threads_per_rank
 from llcg_dist.comm.network import listen_on, route_to
 from llcg_dist.comm.rendezvous import exchanged
 from llcg_dist.comm.torch_dist import REFUSED, host_store
-from llcg_dist.config import quoted_override
+from llcg_dist.config.compose import quoted_override
+from llcg_dist.config.schema import ClusterConfig
 from llcg_dist.data.store import make_folder
 from llcg_dist.errors import UserError
 from llcg_dist.process import name_of
-from llcg_dist.schema import ClusterConfig
 
 _GRACE = 10
 """Seconds that ranks get to end by themselves before they are killed."""

@@ -12,9 +12,9 @@ from llcg_dist.cli.console import print_error, say, table
 from llcg_dist.cli.forked import fork_server
 from llcg_dist.cli.help import describe
 from llcg_dist.comm.devices import forks_ranks, gpu_here
-from llcg_dist.config import load_config
+from llcg_dist.config.compose import load_config
+from llcg_dist.config.schema import Config
 from llcg_dist.errors import TrainingError, UserError
-from llcg_dist.schema import Config
 
 _USAGE = """usage: llcg COMMAND [key=value ...]
 

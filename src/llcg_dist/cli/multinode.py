@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from llcg_dist.cli.console import print_error
-from llcg_dist.config import load_config
+from llcg_dist.config.compose import load_config
 from llcg_dist.errors import UserError
 
 _DEFAULT_PORT = 29500

@@ -15,9 +15,9 @@ from pathlib import Path
 
 from llcg_dist.cli.console import print_error
 from llcg_dist.comm.network import route_to
-from llcg_dist.config import load_config
+from llcg_dist.config.compose import load_config
+from llcg_dist.config.schema import Config
 from llcg_dist.errors import UserError
-from llcg_dist.schema import Config
 
 
 def spread(ranks: int, nodes: int) -> list[int]:

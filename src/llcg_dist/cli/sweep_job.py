@@ -18,7 +18,7 @@ from hydra.core.hydra_config import HydraConfig
 
 from llcg_dist.cli.console import percent, print_error, say
 from llcg_dist.cli.forked import end_with_server, fork_server
-from llcg_dist.config import load_config, quoted_override
+from llcg_dist.config.compose import load_config, quoted_override
 from llcg_dist.errors import UserError
 
 _GRACE = 20.0

@@ -12,7 +12,7 @@ from hydra.plugins.launcher import Launcher
 
 from llcg_dist.cli.console import say
 from llcg_dist.cli.sweep_job import Outcome, finished
-from llcg_dist.config import load_config, quoted_override
+from llcg_dist.config.compose import load_config, quoted_override
 from llcg_dist.errors import UserError
 
 _LONGEST_NAME = 150

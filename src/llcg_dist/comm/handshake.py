@@ -16,9 +16,9 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import maximum_bipartite_matching
 
 from llcg_dist import __version__
-from llcg_dist.config import meaning
+from llcg_dist.config.compare import meaning
+from llcg_dist.config.schema import Config
 from llcg_dist.errors import UserError
-from llcg_dist.schema import Config
 
 _SHOWN = 3
 """Settings that differ are named up to this many."""

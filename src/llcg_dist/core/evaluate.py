@@ -7,12 +7,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from llcg_dist.config.schema import BEST
 from llcg_dist.core.layerwise import WholeGraphForward
 from llcg_dist.core.objective import loss, score
 from llcg_dist.core.parameters import load_flat
 from llcg_dist.data.graph import TEST, TRAIN, UNUSED, VAL, Graph
 from llcg_dist.models.stages import GraphModel
-from llcg_dist.schema import BEST
 
 WORTH_WAITING = 0.1
 """The share of a run that machines may spend waiting for evaluations before the user hears of it."""

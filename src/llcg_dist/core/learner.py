@@ -9,11 +9,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from llcg_dist.config.schema import TrainConfig
 from llcg_dist.core.batches import Batches, Sampler
 from llcg_dist.core.objective import loss
 from llcg_dist.core.parameters import gathered
 from llcg_dist.data.views import View
-from llcg_dist.schema import TrainConfig
 
 
 @dataclass(frozen=True)

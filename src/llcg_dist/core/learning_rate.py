@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from itertools import accumulate
 
-from llcg_dist.schema import TrainConfig
+from llcg_dist.config.schema import TrainConfig
 
 
 def lr_factor(schedule: str, index: int, total: int, warmup: float) -> float:

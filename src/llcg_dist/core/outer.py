@@ -8,7 +8,7 @@ BatchNorm's running statistics are no direction to follow: they take the average
 import torch
 from torch import Tensor
 
-from llcg_dist.schema import AlgorithmConfig
+from llcg_dist.config.schema import AlgorithmConfig
 
 _SECOND_BETA = 0.99
 _ADAPTIVITY = 1e-3

@@ -4,8 +4,8 @@ import itertools
 import math
 from collections.abc import Sequence
 
+from llcg_dist.config.schema import AlgorithmConfig
 from llcg_dist.errors import UserError
-from llcg_dist.schema import AlgorithmConfig
 
 _TOO_MANY = 10**12
 

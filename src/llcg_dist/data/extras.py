@@ -9,11 +9,11 @@ from pathlib import Path
 
 import numpy as np
 
+from llcg_dist.config.schema import Config
 from llcg_dist.data.graph import Array, Graph, Topology, induced_topology, neighbours
 from llcg_dist.data.rows import select_rows
 from llcg_dist.data.store import Shard, read_arrays, read_json, read_shard, staged_folder, write_arrays, write_json
 from llcg_dist.errors import UserError
-from llcg_dist.schema import Config
 
 
 class Reads(StrEnum):

@@ -16,7 +16,9 @@ from typing import Any
 import numpy as np
 
 from llcg_dist import __version__
-from llcg_dist.config import fingerprint, flat_items
+from llcg_dist.config.compare import fingerprint, flat_items
+from llcg_dist.config.datasets import DatasetConfig
+from llcg_dist.config.schema import Config, PartitionConfig
 from llcg_dist.data.datasets import content_hashes, load_dataset
 from llcg_dist.data.extras import Reads, ensure_extras
 from llcg_dist.data.graph import TRAIN, Array, Graph, cut_edge_counts, induced_subgraph, reordered_topology
@@ -31,9 +33,7 @@ from llcg_dist.data.store import (
     write_json,
     write_shard,
 )
-from llcg_dist.dataset_config import DatasetConfig
 from llcg_dist.errors import UserError
-from llcg_dist.schema import Config, PartitionConfig
 
 
 def store_path(config: Config) -> Path:

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from llcg_dist.algorithms.base import Algorithm
-from llcg_dist.checks import corrects
+from llcg_dist.config.facts import corrects
+from llcg_dist.config.schema import Config
 from llcg_dist.data.store import read_shard
 from llcg_dist.doctor.findings import ERROR, OK, WARN, Finding
 from llcg_dist.doctor.host import Host
@@ -17,7 +18,6 @@ from llcg_dist.doctor.host_rules import check_host
 from llcg_dist.doctor.memory_rules import check_correction, check_memory
 from llcg_dist.doctor.part_rules import check_parts, check_single_rows
 from llcg_dist.doctor.plan import make_plan
-from llcg_dist.schema import Config
 
 __all__ = ["ERROR", "OK", "WARN", "Finding", "check_job", "check_parts_and_memory", "num_processes"]
 

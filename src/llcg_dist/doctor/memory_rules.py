@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
+from llcg_dist.config.schema import Config
 from llcg_dist.doctor.findings import ERROR, OK, WARN, Finding, size
 from llcg_dist.doctor.memory import IMPORTS_SHARED, Need
 from llcg_dist.doctor.plan import Plan
-from llcg_dist.schema import Config
 
 _LAUNCHER = 160_000_000
 """What `llcg train` itself keeps while its ranks run."""

@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from typing import Any
 
-from llcg_dist.checks import corrects, normalizes, normalizes_the_batch_alone
+from llcg_dist.config.facts import corrects, normalizes, normalizes_the_batch_alone
+from llcg_dist.config.schema import Config
 from llcg_dist.data.graph import TRAIN, Graph, neighbours
 from llcg_dist.data.partition import label_skew
 from llcg_dist.doctor.findings import ERROR, OK, WARN, Finding
-from llcg_dist.schema import Config
 
 _UNEVEN = 1.5
 """A part this many times the mean is worth a word: it takes that much more memory, or time."""

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from llcg_dist.checks import corrects, message_passing_layers
+from llcg_dist.config.facts import corrects, message_passing_layers
+from llcg_dist.config.schema import Config
 from llcg_dist.data.graph import TRAIN, Graph
 from llcg_dist.doctor.batches import BatchSize, estimate_batch
 from llcg_dist.doctor.memory import IMPORTS_PRIVATE, Layer, Need, evaluation_bytes, layers_of, model_bytes, step_bytes
-from llcg_dist.schema import Config
 
 _PER_NODE = 16
 """Bytes that a rank keeps for each node of its graph: degrees, and where its training nodes are."""

@@ -7,12 +7,12 @@ import numpy as np
 from llcg_dist import seeding
 from llcg_dist.algorithms.base import Algorithm
 from llcg_dist.comm.features import COUNT_BYTES
+from llcg_dist.config.schema import Config
 from llcg_dist.core.codec import CODECS
 from llcg_dist.core.parameters import statistics_mask
 from llcg_dist.data.graph import TRAIN, Array, Graph
 from llcg_dist.models import build_model
 from llcg_dist.sampling import Fanout, NeighborSampler, fanouts_per_layer
-from llcg_dist.schema import Config
 
 _BATCHES_PER_PART = 4
 _ENOUGH_EDGES = 20_000_000

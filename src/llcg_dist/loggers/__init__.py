@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from llcg_dist.config import flat_items
+from llcg_dist.config.compare import flat_items
+from llcg_dist.config.schema import Config
 from llcg_dist.errors import PeerLostError, UserError
 from llcg_dist.loggers.base import Logger, Points
 from llcg_dist.loggers.comparison import compare
-from llcg_dist.schema import Config
 
 log = logging.getLogger(__name__)
 

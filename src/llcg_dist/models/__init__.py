@@ -2,9 +2,9 @@
 
 from collections.abc import Callable
 
+from llcg_dist.config.schema import ModelConfig
 from llcg_dist.models import appnp, arch, gat, resgcn, skip_sage
 from llcg_dist.models.stages import GraphModel
-from llcg_dist.schema import ModelConfig
 
 _BUILDERS: dict[str, Callable[[ModelConfig, int, int], GraphModel]] = {
     "arch": arch.build,

@@ -4,9 +4,9 @@ import torch
 from torch import Tensor, nn
 
 from llcg_dist.blocks import Block
+from llcg_dist.config.schema import ModelConfig
 from llcg_dist.models.products import sparse_product
 from llcg_dist.models.stages import BlockLayer, GraphModel, Stage
-from llcg_dist.schema import ModelConfig
 
 
 class Propagate(BlockLayer):

@@ -4,10 +4,10 @@ from collections.abc import Callable, Mapping
 
 from torch import nn
 
-from llcg_dist.checks import arch_string
+from llcg_dist.config.facts import arch_string
+from llcg_dist.config.schema import ModelConfig
 from llcg_dist.models.layers import Gcn, Sage
 from llcg_dist.models.stages import GraphModel, Stage
-from llcg_dist.schema import ModelConfig
 
 MakeLayer = Callable[[int, int, bool], nn.Module]
 """(width in, width out, whether it is the model's last) -> layer."""

@@ -2,10 +2,10 @@
 
 from torch import nn
 
+from llcg_dist.config.schema import ModelConfig
 from llcg_dist.models.arch import stack
 from llcg_dist.models.layers import Gat
 from llcg_dist.models.stages import GraphModel
-from llcg_dist.schema import ModelConfig
 
 
 def build(config: ModelConfig, num_features: int, num_classes: int) -> GraphModel:

@@ -2,9 +2,9 @@
 
 from torch import nn
 
+from llcg_dist.config.schema import ModelConfig
 from llcg_dist.models.layers import Gcn
 from llcg_dist.models.stages import GraphModel, Stage
-from llcg_dist.schema import ModelConfig
 
 
 def build(config: ModelConfig, num_features: int, num_classes: int) -> GraphModel:

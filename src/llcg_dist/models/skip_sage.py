@@ -1,8 +1,8 @@
 """The skip-connected GraphSAGE that OGB's leaderboard has for MAG240M, and the paper's Figure 11 after it."""
 
+from llcg_dist.config.schema import ModelConfig
 from llcg_dist.models.arch import stack, standard_layers
 from llcg_dist.models.stages import GraphModel
-from llcg_dist.schema import ModelConfig
 
 
 def build(config: ModelConfig, num_features: int, num_classes: int) -> GraphModel:

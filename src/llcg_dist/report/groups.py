@@ -10,10 +10,10 @@ from typing import Any
 
 import yaml
 
-from llcg_dist.config import PLACES
+from llcg_dist.config.compare import PLACES
+from llcg_dist.config.schema import AlgorithmConfig
 from llcg_dist.report.runs import Run
 from llcg_dist.report.style import method_rank
-from llcg_dist.schema import AlgorithmConfig
 
 # Say nothing about a result: where files lie, how a run was started or watched; and the seed, averaged over.
 _IGNORED = PLACES | {"seed", "resume", "verify", "logger", "algorithm.name", "checkpoint.every", "checkpoint.keep"}

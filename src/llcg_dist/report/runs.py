@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 from llcg_dist.columns import sent_bytes
-from llcg_dist.config import flat_dict
+from llcg_dist.config.compare import flat_dict
 from llcg_dist.errors import UserError
 
 Check = Callable[[Any], bool]

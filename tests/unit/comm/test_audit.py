@@ -21,7 +21,7 @@ from llcg_dist.comm.audit import (
     verdict,
 )
 from llcg_dist.comm.sockets import Connection, tcp_connections
-from llcg_dist.config import load_config
+from llcg_dist.config.compose import load_config
 from llcg_dist.errors import UserError
 
 

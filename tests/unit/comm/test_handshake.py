@@ -20,9 +20,9 @@ from llcg_dist.comm.handshake import (
     require_same,
     require_world,
 )
-from llcg_dist.dataset_config import DatasetConfig
+from llcg_dist.config.datasets import DatasetConfig
+from llcg_dist.config.schema import ClusterConfig, Config, PartitionConfig
 from llcg_dist.errors import UserError
-from llcg_dist.schema import ClusterConfig, Config, PartitionConfig
 
 
 @st.composite

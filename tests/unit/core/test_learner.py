@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from llcg_dist.config.schema import ModelConfig, TrainConfig
 from llcg_dist.core.learner import Learner, Walker
 from llcg_dist.core.objective import loss
 from llcg_dist.core.parameters import flatten, load_flat
@@ -17,7 +18,6 @@ from llcg_dist.data.views import GraphView
 from llcg_dist.models import build_model
 from llcg_dist.models.stages import GraphModel
 from llcg_dist.sampling import Batch, NeighborSampler
-from llcg_dist.schema import ModelConfig, TrainConfig
 from tests.unit.graphs import community_graph
 
 GRAPH = community_graph()

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from llcg_dist.config.schema import TrainConfig
 from llcg_dist.core.learning_rate import LearningRates, lr_factor
-from llcg_dist.schema import TrainConfig
 
 SCHEDULES = ("constant", "cosine", "warmup", "warmup_cosine")
 schedules = st.sampled_from(SCHEDULES)

@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import Tensor
 
+from llcg_dist.config.schema import AlgorithmConfig
 from llcg_dist.core.outer import OuterOptimizer, outer_optimizer
-from llcg_dist.schema import AlgorithmConfig
 
 KINDS = ("plain", "momentum", "nesterov", "adam")
 STATISTICS = torch.tensor([False, False, False, True])

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from llcg_dist.config.schema import AlgorithmConfig
 from llcg_dist.core.schedule import local_steps
 from llcg_dist.errors import UserError
-from llcg_dist.schema import AlgorithmConfig
 
 rounds = st.integers(1, 200)
 means = st.floats(1, 500)

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from llcg_dist.comm.features import FeatureTraffic
 from llcg_dist.comm.loopback import LoopbackRows
+from llcg_dist.config.schema import Config
 from llcg_dist.data.correction import correction_nodes
 from llcg_dist.data.extras import Reads, halo_bytes, halo_nodes, read_extras, read_halo, read_topology
 from llcg_dist.data.feature_cache import CachedRows
@@ -22,7 +23,6 @@ from llcg_dist.data.store import Shard, read_shard
 from llcg_dist.data.stored_rows import gathered
 from llcg_dist.data.views import View
 from llcg_dist.errors import UserError
-from llcg_dist.schema import Config
 from tests.unit.data.test_partition import settings
 from tests.unit.graphs import community_graph, graph_of, rows_of
 

@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 import torch
 
+from llcg_dist.config.datasets import SyntheticConfig
+from llcg_dist.config.schema import ClusterConfig, Config, ModelConfig, PartitionConfig
 from llcg_dist.data import partition
 from llcg_dist.data.graph import TRAIN, Array, Graph, cut_edge_counts
 from llcg_dist.data.partition import assign_parts, ensure_store, label_skew, store_path
 from llcg_dist.data.store import held_parts, read_shard, write_json
-from llcg_dist.dataset_config import SyntheticConfig
 from llcg_dist.errors import UserError
-from llcg_dist.schema import ClusterConfig, Config, ModelConfig, PartitionConfig
 from tests.unit.graphs import community_graph, graph_of, rows_of
 
 ARRAYS = ("indptr", "indices", "features", "labels", "split")

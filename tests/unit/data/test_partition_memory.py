@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from llcg_dist.config.datasets import SyntheticConfig
 from llcg_dist.data import graph as graph_module
 from llcg_dist.data import rows as rows_module
 from llcg_dist.data.datasets.synthetic import generate
 from llcg_dist.data.graph import undirected_csr
-from llcg_dist.dataset_config import SyntheticConfig
 
 NODES, EDGES = 50_000, 1_000_000
 CONFIG = SyntheticConfig(nodes=NODES, degree=2 * EDGES / NODES, classes=47, features=16)

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import torch
 
+from llcg_dist.config.schema import ModelConfig
 from llcg_dist.data.stored_rows import StoredRows, gathered
 from llcg_dist.models import build_model
 from llcg_dist.sampling import NeighborSampler
-from llcg_dist.schema import ModelConfig
 from tests.unit.graphs import community_graph
 
 GRAPH = community_graph(60)

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from llcg_dist.config import load_config
+from llcg_dist.config.compose import load_config
+from llcg_dist.config.schema import ClusterConfig
 from llcg_dist.doctor.findings import ERROR, OK, WARN
 from llcg_dist.doctor.host import TESTED, memory, this_host, why_not_listen
 from llcg_dist.doctor.host_rules import check_cores, check_devices, check_host, check_processes, check_versions
-from llcg_dist.schema import ClusterConfig
 from tests.unit.doctor.facts import host, levels, only
 
 GB = 1 << 30

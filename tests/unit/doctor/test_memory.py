@@ -2,7 +2,7 @@
 
 import pytest
 
-from llcg_dist.config import load_config
+from llcg_dist.config.compose import load_config
 from llcg_dist.data.graph import Graph
 from llcg_dist.doctor.batches import BatchSize
 from llcg_dist.doctor.findings import ERROR, OK, WARN, size

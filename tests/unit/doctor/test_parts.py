@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from llcg_dist.config import load_config
+from llcg_dist.config.compose import load_config
 from llcg_dist.data.graph import TEST, TRAIN, VAL, Graph
 from llcg_dist.doctor.findings import ERROR, OK, WARN
 from llcg_dist.doctor.part_rules import check_parts, check_single_rows

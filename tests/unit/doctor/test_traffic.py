@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from llcg_dist import train
-from llcg_dist.config import load_config
+from llcg_dist.config.compose import load_config
 from llcg_dist.data.partition import ensure_store
 from llcg_dist.data.store import read_shard
 from llcg_dist.doctor.traffic import count_remote_rows, predict_traffic, round_traffic

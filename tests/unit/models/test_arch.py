@@ -8,10 +8,10 @@ import torch
 from torch import Tensor, nn
 
 from llcg_dist.blocks import whole_graph
+from llcg_dist.config.schema import ModelConfig
 from llcg_dist.models import build_model
 from llcg_dist.models.layers import Gcn, Sage
 from llcg_dist.models.stages import GraphModel
-from llcg_dist.schema import ModelConfig
 from tests.unit.graphs import graph_of
 
 LETTERS = {nn.BatchNorm1d: "B", nn.Linear: "L", Sage: "S", Gcn: "G"}

@@ -10,7 +10,7 @@ import pytest
 
 from llcg_dist import train
 from llcg_dist.columns import BYTES, sent_bytes
-from llcg_dist.config import load_config
+from llcg_dist.config.compose import load_config
 from llcg_dist.report import write_report
 from tests.browser import CHROMIUM, Browser, browser
 from tests.distributed.jobs import rows, summary

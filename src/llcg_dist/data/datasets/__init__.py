@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from typing import Any
 
+from llcg_dist.config.datasets import DatasetConfig, FilesConfig
 from llcg_dist.data.graph import Graph
 from llcg_dist.data.sample import sample_nodes
-from llcg_dist.dataset_config import DatasetConfig, FilesConfig
 
 
 def load_dataset(config: DatasetConfig) -> Graph:

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from llcg_dist.config.datasets import SyntheticConfig
 from llcg_dist.data.datasets import load_dataset
 from llcg_dist.data.datasets.synthetic import generate
 from llcg_dist.data.graph import TEST, TRAIN, VAL, Graph
-from llcg_dist.dataset_config import SyntheticConfig
 from llcg_dist.errors import UserError
 
 CONFIG = SyntheticConfig(nodes=2000, classes=4, degree=20.0, features=8, signal=0.5)

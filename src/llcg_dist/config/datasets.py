@@ -1,4 +1,4 @@
-"""Settings of each kind of source a graph can come from; a part of the schema in config.py."""
+"""Settings of each kind of source a graph can come from; a part of the schema in config/compose.py."""
 
 import re
 from dataclasses import dataclass

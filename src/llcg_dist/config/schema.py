@@ -8,7 +8,7 @@ from typing import Any
 
 from omegaconf import MISSING
 
-from llcg_dist.dataset_config import DatasetConfig
+from llcg_dist.config.datasets import DatasetConfig
 
 AUTO = "auto"
 """The value of algorithm.S that leaves the number to the server."""

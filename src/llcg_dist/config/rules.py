@@ -1,21 +1,25 @@
 """Rules that settings must keep, one by one and together; a UserError names the key and the rule."""
 
-import re
 from pathlib import Path
 from typing import Any
 
-from llcg_dist.dataset_config import check_name
+from llcg_dist.config.datasets import check_name
+from llcg_dist.config.facts import (
+    LAYER_OF_MODEL,
+    OTHER_MODELS,
+    arch_string,
+    corrects,
+    message_passing_layers,
+    normalizes,
+)
+from llcg_dist.config.schema import AUTO, BEST, Config
 from llcg_dist.errors import UserError
-from llcg_dist.schema import AUTO, BEST, Config, ModelConfig
-
-_LAYER_OF_MODEL = {"sage": "S", "gcn": "G", "mlp": "L"}
-_OTHER_MODELS = ("gat", "appnp", "resgcn", "skip_sage")
 
 _LOGGERS = ("tensorboard", "mlflow", "wandb")
 
 _CHOICES = {
     "partition.method": ("metis", "random"),
-    "model.name": (*_LAYER_OF_MODEL, "arch", *_OTHER_MODELS),
+    "model.name": (*LAYER_OF_MODEL, "arch", *OTHER_MODELS),
     "model.norm": ("batch", "none"),
     "model.gcn_norm": ("symmetric", "row"),
     "algorithm.schedule": ("equal_total", "literal"),
@@ -149,54 +153,9 @@ def _check_diagnostics(config: Config) -> None:
         _require(config.diagnostics.every == 0, config, "diagnostics.every", rule)
 
 
-def corrects(config: Config) -> bool:
-    """Whether the server may take correction steps."""
-    return config.algorithm.S == AUTO or config.algorithm.S > 0
-
-
-def arch_string(config: ModelConfig) -> str:
-    """The model layer by layer: model=sage with two layers and BatchNorm is SBS."""
-    if config.arch:
-        return config.arch
-    between = "B" if config.norm == "batch" else ""
-    return ("B" if config.input_norm else "") + between.join(_LAYER_OF_MODEL[config.name] * config.layers)
-
-
-def message_passing_layers(config: ModelConfig) -> int:
-    """How many layers read neighbours."""
-    if config.name in _OTHER_MODELS:
-        return config.layers
-    return sum(letter in "GS" for letter in arch_string(config))
-
-
-def normalizes(config: ModelConfig) -> bool:
-    """Whether the model has a BatchNorm."""
-    if config.name in _OTHER_MODELS:
-        between = config.norm == "batch" and not (config.name == "gat" and config.layers == 1)
-        return between or config.input_norm
-    return "B" in arch_string(config)
-
-
-def kinds_scored(config: Config) -> tuple[str, ...]:
-    """The kinds of BatchNorm statistics that a model is scored with."""
-    kind = config.algorithm.batchnorm_stats
-    if normalizes(config.model) and (config.evaluate.both_statistics or kind == BEST):
-        return "average", "recalibrate"
-    return ("recalibrate" if kind == BEST else kind,)
-
-
-def normalizes_the_batch_alone(config: ModelConfig) -> bool:
-    """Whether a BatchNorm stands where no neighbours are left: its rows are those of the batch itself."""
-    if config.name in ("gat", "appnp") or not normalizes(config):
-        return False
-    if config.name in _OTHER_MODELS:  # resgcn and skip_sage end in linear layers
-        return config.norm == "batch"
-    return "B" in re.split("[GS]", arch_string(config))[-1]
-
-
 def _check_model(config: Config) -> None:
     model, method = config.model, config.algorithm.name
-    if model.name in _OTHER_MODELS:
+    if model.name in OTHER_MODELS:
         _require(model.arch is None, config, "model.arch", f"model={model.name} has no arch; use model=arch")
     else:
         _check_arch(config)

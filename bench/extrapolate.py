@@ -18,7 +18,7 @@ from bench.harness import RESULTS, publish, table
 from llcg_dist.config.compose import load_config
 from llcg_dist.config.schema import Config, ModelConfig
 from llcg_dist.core.parameters import flatten
-from llcg_dist.data.graph import index_dtype
+from llcg_dist.data.csr import index_dtype
 from llcg_dist.doctor.memory import evaluation_bytes, layers_of
 from llcg_dist.models import build_model
 

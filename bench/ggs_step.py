@@ -32,7 +32,7 @@ from llcg_dist.comm.torch_dist import Cluster, MachineGroup
 from llcg_dist.config.compose import load_config
 from llcg_dist.config.schema import Config
 from llcg_dist.core.learner import Learner, Walker
-from llcg_dist.data.extras import Reads, read_topology
+from llcg_dist.data.derived import Reads, read_topology
 from llcg_dist.data.partition import ensure_store, store_path
 from llcg_dist.data.store import read_shard
 from llcg_dist.data.views import GlobalView, GraphView

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from llcg_dist.cli.console import say
-from llcg_dist.data.store import write_bytes, write_json
+from llcg_dist.data.atomic_files import write_bytes, write_json
 
 RESULTS = Path(__file__).with_name("results.json")
 PAGE = Path(__file__).parent.parent / "docs" / "performance.md"

@@ -29,9 +29,9 @@ from bench.link import megabits_per_second
 from bench.time_to_target import Outcome, Rows, claims, draw, markdown
 from llcg_dist.cli.console import print_error, say
 from llcg_dist.config.compose import load_config
-from llcg_dist.data.extras import Reads
+from llcg_dist.data.atomic_files import write_json
+from llcg_dist.data.derived import Reads
 from llcg_dist.data.partition import ensure_store
-from llcg_dist.data.store import write_json
 
 METHODS = ("llcg", "llcg_plus", "psgd_pa", "ggs", "full_sync")
 RATES = (100, 1000)

@@ -19,8 +19,8 @@ from llcg_dist import seeding
 from llcg_dist.blocks import Block
 from llcg_dist.config.schema import Config
 from llcg_dist.core.learner import Learner, Walker
+from llcg_dist.data.feature_rows import gathered
 from llcg_dist.data.graph import TRAIN, Graph
-from llcg_dist.data.stored_rows import gathered
 from llcg_dist.data.views import GraphView
 from llcg_dist.models import build_model
 from llcg_dist.sampling import NeighborSampler, fanouts_per_layer

@@ -11,8 +11,8 @@ from llcg_dist.comm.features import FeatureTraffic
 from llcg_dist.comm.ledger import Ledger
 from llcg_dist.comm.loopback import LoopbackChannel, LoopbackRows
 from llcg_dist.config.schema import Config
-from llcg_dist.data.extras import read_extras
-from llcg_dist.data.part_view import part_view
+from llcg_dist.data.derived import read_extras
+from llcg_dist.data.machine_view import part_view
 from llcg_dist.data.partition import ensure_store
 from llcg_dist.data.store import read_shard
 from llcg_dist.data.views import GraphView, View

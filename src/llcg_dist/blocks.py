@@ -12,8 +12,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from llcg_dist.data.graph import Graph, Topology
-from llcg_dist.data.stored_rows import Rows
+from llcg_dist.data.csr import Topology
+from llcg_dist.data.feature_rows import Rows
+from llcg_dist.data.graph import Graph
 
 warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta state")
 # Store arrays are mapped read-only on purpose: nothing here writes to them.

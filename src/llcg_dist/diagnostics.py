@@ -15,8 +15,9 @@ from llcg_dist.algorithms import Algorithm
 from llcg_dist.config.schema import AUTO, Config
 from llcg_dist.core import diagnostics as theory
 from llcg_dist.core.parameters import load_flat, statistics_mask
-from llcg_dist.data.extras import nodes_read
-from llcg_dist.data.graph import TRAIN, Array, Graph
+from llcg_dist.data.derived import nodes_read
+from llcg_dist.data.graph import TRAIN, Graph
+from llcg_dist.data.rows import Array
 from llcg_dist.data.views import GraphView, SubgraphView, View
 from llcg_dist.models import build_model
 from llcg_dist.sampling import NeighborSampler, fanouts_per_layer

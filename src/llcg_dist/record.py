@@ -18,8 +18,9 @@ from llcg_dist.config.compose import to_yaml
 from llcg_dist.config.facts import kinds_scored
 from llcg_dist.config.schema import BEST, Config
 from llcg_dist.core.evaluate import Verdict
-from llcg_dist.data.graph import edges_between_parts
-from llcg_dist.data.store import Shard, write_bytes, write_json
+from llcg_dist.data.atomic_files import write_bytes, write_json
+from llcg_dist.data.cut import edges_between_parts
+from llcg_dist.data.store import Shard
 from llcg_dist.engine import RoundResult
 from llcg_dist.errors import UserError
 from llcg_dist.loggers import Loggers

@@ -13,7 +13,7 @@ from omegaconf import OmegaConf
 
 from llcg_dist.config.compare import resume_conflicts
 from llcg_dist.config.schema import Config
-from llcg_dist.data.store import make_folder
+from llcg_dist.data.atomic_files import make_folder
 from llcg_dist.errors import UserError
 
 _WAIT_FOR_OLD_JOB = 30.0

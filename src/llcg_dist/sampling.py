@@ -11,7 +11,9 @@ import torch
 from torch import Tensor
 
 from llcg_dist.blocks import Block, degrees
-from llcg_dist.data.graph import Array, Graph, Topology
+from llcg_dist.data.csr import Topology
+from llcg_dist.data.graph import Graph
+from llcg_dist.data.rows import Array
 
 Fanout = int | float
 """-1: all neighbours; a whole number: so many of each node's; a number in (0, 1): that share of each node's."""

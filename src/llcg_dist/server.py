@@ -27,7 +27,8 @@ from llcg_dist.core.learning_rate import LearningRates
 from llcg_dist.core.objective import class_shares
 from llcg_dist.core.outer import outer_optimizer
 from llcg_dist.core.parameters import flatten, state_dict_bytes, statistics_mask
-from llcg_dist.data.graph import TRAIN, Array, Graph
+from llcg_dist.data.graph import TRAIN, Graph
+from llcg_dist.data.rows import Array
 from llcg_dist.data.views import GraphView
 from llcg_dist.diagnostics import Diagnostics, due
 from llcg_dist.engine import RoundResult, run_server

@@ -7,8 +7,8 @@ from llcg_dist.algorithms import Algorithm
 from llcg_dist.cli.console import Progress, say
 from llcg_dist.comm.channel import ServerChannel
 from llcg_dist.config.schema import Config
-from llcg_dist.data.correction import correction_nodes
-from llcg_dist.data.extras import Reads, halo_bytes
+from llcg_dist.data.cut import correction_nodes
+from llcg_dist.data.derived import Reads, halo_bytes
 from llcg_dist.data.store import Shard
 from llcg_dist.errors import UserError
 from llcg_dist.run_dir import RunState
@@ -27,7 +27,7 @@ def build_server(
 ) -> Server:
     train_nodes = [part["train_nodes"] for part in manifest["parts"]]
     checkpoints = checkpoint_folder(config, run_dir)
-    nodes = correction_nodes(config.sampling.server_minibatch, whole)
+    nodes = correction_nodes(config.sampling.server_minibatch, whole.graph, whole.extra["assignment"])
     owner = whole.extra["assignment"] if algorithm.trains_on_parts else None
     server = Server(config, whole.graph, train_nodes, run_dir, checkpoints, start_round, device, nodes, owner)
     if algorithm.reads is Reads.PART_AND_HALO:

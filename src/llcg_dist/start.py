@@ -13,7 +13,7 @@ from llcg_dist.comm.devices import choose_device
 from llcg_dist.comm.handshake import checksum, identity, require_same, require_world
 from llcg_dist.comm.torch_dist import Cluster, Means
 from llcg_dist.config.schema import Config
-from llcg_dist.data.extras import Halo, Reads, WholeTopology, read_extras
+from llcg_dist.data.derived import Halo, Reads, WholeTopology, read_extras
 from llcg_dist.data.partition import store_path
 from llcg_dist.data.store import Shard, read_shard
 from llcg_dist.errors import UserError

@@ -9,7 +9,9 @@ from llcg_dist import seeding
 from llcg_dist.config.schema import Config
 from llcg_dist.core.auto_s import AutoS, CutGradients, Terms, divergence
 from llcg_dist.core.parameters import load_flat, statistics_mask
-from llcg_dist.data.graph import Array, Graph, degrees_within_parts
+from llcg_dist.data.cut import degrees_within_parts
+from llcg_dist.data.graph import Graph
+from llcg_dist.data.rows import Array
 from llcg_dist.data.views import GraphView
 from llcg_dist.models import build_model
 from llcg_dist.sampling import NeighborSampler, fanouts_per_layer

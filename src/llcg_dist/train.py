@@ -27,10 +27,11 @@ from llcg_dist.comm.ledger import Ledger
 from llcg_dist.comm.torch_dist import Cluster
 from llcg_dist.config.compose import load_config
 from llcg_dist.config.schema import Config
-from llcg_dist.data.extras import Reads
-from llcg_dist.data.part_view import part_view
+from llcg_dist.data.atomic_files import write_json
+from llcg_dist.data.derived import Reads
+from llcg_dist.data.machine_view import part_view
 from llcg_dist.data.partition import ensure_store, store_path
-from llcg_dist.data.store import held_parts, read_shard, write_json
+from llcg_dist.data.store import held_parts, read_shard
 from llcg_dist.engine import run_machine
 from llcg_dist.errors import PeerLostError, SilenceError, TrainingError, UserError
 from llcg_dist.process import (

@@ -11,7 +11,7 @@ import pytest
 
 from llcg_dist.config.compose import load_config
 from llcg_dist.config.schema import PartitionConfig
-from llcg_dist.data.extras import Reads
+from llcg_dist.data.derived import Reads
 from llcg_dist.data.partition import assign_parts, ensure_store
 from tests.distributed.jobs import torchrun
 from tests.distributed.slurm import Slurm, slurm_cluster

@@ -6,8 +6,10 @@ from typing import Any
 import numpy as np
 
 from llcg_dist.config.datasets import SyntheticConfig
+from llcg_dist.data.csr import undirected_csr
 from llcg_dist.data.datasets.synthetic import generate
-from llcg_dist.data.graph import TEST, TRAIN, VAL, Array, Graph, undirected_csr
+from llcg_dist.data.graph import TEST, TRAIN, VAL, Graph
+from llcg_dist.data.rows import Array
 
 Edge = tuple[int, int]
 

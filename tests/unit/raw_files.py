@@ -15,7 +15,8 @@ from scipy.sparse import csr_array
 
 from llcg_dist.config.compose import load_config
 from llcg_dist.data.datasets import load_dataset
-from llcg_dist.data.graph import Array, Graph
+from llcg_dist.data.graph import Graph
+from llcg_dist.data.rows import Array
 
 Edge = tuple[int, int]
 

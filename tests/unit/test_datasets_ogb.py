@@ -9,8 +9,9 @@ import pandas as pd
 import pytest
 
 from llcg_dist.config.compose import load_config
-from llcg_dist.data.graph import TEST, TRAIN, UNUSED, VAL, Array, Graph
+from llcg_dist.data.graph import TEST, TRAIN, UNUSED, VAL, Graph
 from llcg_dist.data.partition import ensure_store
+from llcg_dist.data.rows import Array
 from llcg_dist.data.store import read_shard
 from llcg_dist.errors import UserError
 from llcg_dist.predict import predict

@@ -13,7 +13,9 @@ from llcg_dist.blocks import whole_graph
 from llcg_dist.config.compose import load_config
 from llcg_dist.core.objective import loss
 from llcg_dist.core.parameters import flatten
-from llcg_dist.data.graph import TRAIN, Array, Graph, induced_subgraph, undirected_csr
+from llcg_dist.data.csr import undirected_csr
+from llcg_dist.data.graph import TRAIN, Graph, induced_subgraph
+from llcg_dist.data.rows import Array
 from llcg_dist.data.views import GraphView
 from llcg_dist.diagnostics import Diagnostics, LocalGradient
 from llcg_dist.errors import UserError

@@ -18,7 +18,8 @@ from llcg_dist.core.evaluate import Evaluator
 from llcg_dist.core.layerwise import EDGES_PER_NODE, WholeGraphForward, _chunk_bounds, _scratch_array
 from llcg_dist.core.objective import loss, score
 from llcg_dist.core.parameters import flatten, load_flat
-from llcg_dist.data.graph import TEST, TRAIN, UNUSED, VAL, Graph, undirected_csr
+from llcg_dist.data.csr import undirected_csr
+from llcg_dist.data.graph import TEST, TRAIN, UNUSED, VAL, Graph
 from llcg_dist.errors import UserError
 from llcg_dist.models import build_model
 from llcg_dist.models.appnp import Propagate

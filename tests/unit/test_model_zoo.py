@@ -13,7 +13,8 @@ from llcg_dist.config.facts import message_passing_layers
 from llcg_dist.config.schema import ModelConfig
 from llcg_dist.core.layerwise import WholeGraphForward
 from llcg_dist.core.parameters import flatten, gathered
-from llcg_dist.data.graph import TRAIN, Graph, undirected_csr
+from llcg_dist.data.csr import undirected_csr
+from llcg_dist.data.graph import TRAIN, Graph
 from llcg_dist.errors import UserError
 from llcg_dist.models import build_model
 from llcg_dist.models.stages import GraphModel

@@ -9,8 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llcg_dist.data import graph as graph_module
-from llcg_dist.data.graph import TRAIN, Graph, cut_edge_counts, induced_subgraph, undirected_csr
+from llcg_dist.data import csr, cut
+from llcg_dist.data.csr import undirected_csr
+from llcg_dist.data.cut import cut_edge_counts
+from llcg_dist.data.graph import TRAIN, Graph, induced_subgraph
 from llcg_dist.data.rows import SelectedRows, first_not_finite, row_ranges, row_slices, select_rows
 from llcg_dist.data.store import read_shard, write_shard
 from llcg_dist.errors import UserError
@@ -51,7 +53,7 @@ def test_a_topology_checked_in_pieces(edge_list: Any, at_once: int, data: st.Dat
             if not holds:
                 raise UserError(rule)
 
-        graph_module._require_structure(graph.indptr, indices, require, at_once)
+        csr.require_structure(graph.indptr, indices, require, at_once)
 
     check(graph.indices)
     if len(graph.indices):
@@ -72,7 +74,7 @@ def test_cut_edges_counted_in_pieces(edge_list: Any, parts: int, at_once: int, d
         for other in graph.indices[graph.indptr[node] : graph.indptr[node + 1]]:
             expected[assignment[node]] += assignment[node] != assignment[other]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(graph_module, "ENTRIES_AT_ONCE", at_once)
+        patch.setattr(cut, "ENTRIES_AT_ONCE", at_once)
         assert cut_edge_counts(graph, assignment, parts).tolist() == expected
 
 

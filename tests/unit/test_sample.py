@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 
 from llcg_dist.config.compose import load_config
 from llcg_dist.config.datasets import SyntheticConfig
+from llcg_dist.data.csr import undirected_csr
 from llcg_dist.data.datasets import load_dataset
 from llcg_dist.data.datasets.synthetic import generate
-from llcg_dist.data.graph import TRAIN, VAL, Graph, undirected_csr
-from llcg_dist.data.sample import sample_nodes
+from llcg_dist.data.graph import TRAIN, VAL, Graph
+from llcg_dist.data.subset import sample_nodes
 from llcg_dist.errors import UserError
 
 WHOLE = generate(SyntheticConfig(nodes=1000, classes=4, degree=6, features=3))

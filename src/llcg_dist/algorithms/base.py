@@ -8,7 +8,7 @@ from llcg_dist.comm.ledger import Kind
 from llcg_dist.config.schema import Config
 from llcg_dist.core.average import weighted_average
 from llcg_dist.core.schedule import local_steps
-from llcg_dist.data.extras import Reads
+from llcg_dist.data.derived import Reads
 
 Walk = Callable[[Tensor, int, int | str], Tensor]
 """(theta, round, steps) -> theta: gradient steps on the server's whole graph; auto takes as many as it sees fit."""

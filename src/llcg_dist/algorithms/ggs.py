@@ -2,7 +2,7 @@
 
 from llcg_dist.algorithms.base import Algorithm
 from llcg_dist.comm.ledger import Kind
-from llcg_dist.data.extras import Reads
+from llcg_dist.data.derived import Reads
 
 
 class Ggs(Algorithm):

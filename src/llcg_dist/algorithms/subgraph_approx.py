@@ -1,7 +1,7 @@
 """Subgraph approximation (Angerd et al., 2020): PSGD-PA with a sample of the neighbourhood stored at every part."""
 
 from llcg_dist.algorithms.psgd_pa import PsgdPa
-from llcg_dist.data.extras import Reads
+from llcg_dist.data.derived import Reads
 
 
 class SubgraphApprox(PsgdPa):

@@ -43,7 +43,7 @@ from llcg_dist.comm.rendezvous import exchanged
 from llcg_dist.comm.torch_dist import REFUSED, host_store
 from llcg_dist.config.compose import quoted_override
 from llcg_dist.config.schema import ClusterConfig
-from llcg_dist.data.store import make_folder
+from llcg_dist.data.atomic_files import make_folder
 from llcg_dist.errors import UserError
 from llcg_dist.process import name_of
 

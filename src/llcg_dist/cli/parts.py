@@ -3,7 +3,7 @@
 from typing import Any
 
 from llcg_dist.cli.console import percent, say, table
-from llcg_dist.data.partition import label_skew
+from llcg_dist.data.cut import label_skew
 
 
 def print_parts(manifest: dict[str, Any]) -> None:

@@ -32,7 +32,7 @@ from llcg_dist.cli.console import print_error, say
 from llcg_dist.cli.sweep_job import Outcome, run_job
 from llcg_dist.cli.sweep_launcher import EachOnce
 from llcg_dist.config.compose import explain, quoted_override, register_schema
-from llcg_dist.data.store import make_folder
+from llcg_dist.data.atomic_files import make_folder
 from llcg_dist.errors import UserError
 from llcg_dist.process import Stopped, answer_signals
 from llcg_dist.run_dir import RunLock

@@ -1,4 +1,4 @@
-"""What follows from settings without building anything: does the server correct, how deep is the model, has it BatchNorm."""
+"""What follows from settings without building anything: correction, depth of the model, BatchNorm."""
 
 import re
 

@@ -22,8 +22,8 @@ from torch import Tensor, nn
 from llcg_dist.core.batches import Sampler
 from llcg_dist.core.objective import loss
 from llcg_dist.core.parameters import gradient_of
+from llcg_dist.data.feature_rows import Rows
 from llcg_dist.data.rows import Array
-from llcg_dist.data.stored_rows import Rows
 from llcg_dist.data.views import View
 
 MEMORY = 0.7

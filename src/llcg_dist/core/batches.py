@@ -10,8 +10,8 @@ from typing import Any, Protocol
 from torch import Tensor
 
 from llcg_dist import seeding
+from llcg_dist.data.feature_rows import Rows
 from llcg_dist.data.rows import Array
-from llcg_dist.data.stored_rows import Rows
 from llcg_dist.data.views import View
 
 AHEAD_BYTES = 128 << 20

@@ -16,7 +16,8 @@ import torch
 from torch import Tensor, nn
 
 from llcg_dist.blocks import EDGES_PER_NODE, Block, block_of_rows, degrees, rows_in_place, whole_graph
-from llcg_dist.data.graph import Array, Graph
+from llcg_dist.data.graph import Graph
+from llcg_dist.data.rows import Array
 from llcg_dist.errors import UserError
 from llcg_dist.models.stages import BlockLayer, GraphModel, Stage
 

@@ -4,7 +4,7 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from llcg_dist.data.store import make_folder, staged_folder
+from llcg_dist.data.atomic_files import make_folder, staged_folder
 from llcg_dist.errors import UserError
 
 SERVER = "server"

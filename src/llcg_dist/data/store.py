@@ -24,21 +24,16 @@ and is for the server and for people.
 
 import hashlib
 import json
-import os
 import re
-import shutil
-import uuid
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from llcg_dist.data.graph import METRICS, NAMED, TASKS, Array, Graph
-from llcg_dist.data.rows import row_slices
+from llcg_dist.data.atomic_files import save_array, write_json
+from llcg_dist.data.graph import METRICS, NAMED, TASKS, Graph
+from llcg_dist.data.rows import Array
 from llcg_dist.errors import UserError
 
 SCHEMA_VERSION = 1
@@ -202,55 +197,6 @@ def held_parts(store: Path) -> list[int]:
     return sorted(int(name[4:]) for name in names if name[4:].isdigit())
 
 
-@contextmanager
-def staged_folder(target: Path) -> Iterator[Path]:
-    """A folder to fill; it takes the target's name only when the block ends well, so half a store is never seen.
-
-    What an earlier, killed writer left behind is removed first: the caller holds the lock on the target.
-    """
-    for leftover in target.parent.glob(f".{target.name}.tmp-*"):
-        shutil.rmtree(leftover)
-    stage = target.parent / f".{target.name}.tmp-{uuid.uuid4().hex[:8]}"
-    stage.mkdir()
-    try:
-        yield stage
-        for folder, _, files in os.walk(stage):
-            for name in files:
-                _sync(Path(folder) / name)
-            _sync(Path(folder))
-        stage.rename(target)
-        _sync(target.parent)
-    finally:
-        shutil.rmtree(stage, ignore_errors=True)
-
-
-def make_folder(path: Path, setting: str) -> None:
-    """Raises UserError that names the setting where the folder cannot be made or written to."""
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-        writable = os.access(path, os.W_OK)
-    except OSError as error:
-        raise UserError(f"{setting}={path}: cannot make this folder ({error.strerror})") from None
-    if not writable:
-        raise UserError(f"{setting}={path}: this folder cannot be written to")
-
-
-def write_json(path: Path, content: Any) -> None:
-    """Replaces the file in one step: a reader sees the old content or the new, never half."""
-    write_bytes(path, (json.dumps(content, indent=1) + "\n").encode())
-
-
-def write_bytes(path: Path, content: bytes) -> None:
-    stage = path.with_name(f".{path.name}.tmp")
-    try:
-        stage.write_bytes(content)
-        _sync(stage)
-        stage.replace(path)
-    except OSError:
-        stage.unlink(missing_ok=True)
-        raise
-
-
 def read_json(path: Path) -> dict[str, Any]:
     try:
         content = json.loads(path.read_bytes())
@@ -268,16 +214,6 @@ def _check_version(path: Path, meta: dict[str, Any]) -> None:
     if found != SCHEMA_VERSION:
         rule = f"schema version {found}, this program reads {SCHEMA_VERSION}; {_REBUILD}"
         raise UserError(f"{path}: {rule}")
-
-
-def save_array(path: Path, array: Array, dtype: npt.DTypeLike | None = None) -> None:
-    """What np.save writes, a block of rows at a time: features may be larger than memory, or rows still to be read."""
-    kind = np.dtype(dtype or array.dtype)
-    header = {"descr": np.lib.format.dtype_to_descr(kind), "fortran_order": False, "shape": array.shape}
-    with path.open("wb") as file:
-        np.lib.format.write_array_header_1_0(file, header)
-        for rows in row_slices(array):
-            np.ascontiguousarray(array[rows], kind).tofile(file)
 
 
 def _open_array(path: Path, dtype: str, shape: list[int], sha256: str, verify: str) -> Array:
@@ -298,11 +234,3 @@ def _open_array(path: Path, dtype: str, shape: list[int], sha256: str, verify: s
 def _sha256(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

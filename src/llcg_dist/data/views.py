@@ -10,9 +10,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from llcg_dist.data.graph import TRAIN, Graph, Topology, induced_topology
+from llcg_dist.data.csr import Topology
+from llcg_dist.data.feature_rows import Rows, StoredRows
+from llcg_dist.data.graph import TRAIN, Graph, induced_topology
 from llcg_dist.data.rows import Array
-from llcg_dist.data.stored_rows import Rows, StoredRows
 
 
 class View(Protocol):

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from llcg_dist.data.graph import Array, Graph, neighbours
+from llcg_dist.data.graph import Graph, neighbours
+from llcg_dist.data.rows import Array
 
 EDGES_READ = 1_000_000
 """At most this many per layer (or those of one node): below a second on any graph, from a mapped file too."""

@@ -5,8 +5,8 @@ from typing import Any
 
 from llcg_dist.config.facts import corrects, normalizes, normalizes_the_batch_alone
 from llcg_dist.config.schema import Config
+from llcg_dist.data.cut import label_skew
 from llcg_dist.data.graph import TRAIN, Graph, neighbours
-from llcg_dist.data.partition import label_skew
 from llcg_dist.doctor.findings import ERROR, OK, WARN, Finding
 
 _UNEVEN = 1.5

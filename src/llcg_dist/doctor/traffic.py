@@ -10,7 +10,8 @@ from llcg_dist.comm.features import COUNT_BYTES
 from llcg_dist.config.schema import Config
 from llcg_dist.core.codec import CODECS
 from llcg_dist.core.parameters import statistics_mask
-from llcg_dist.data.graph import TRAIN, Array, Graph
+from llcg_dist.data.graph import TRAIN, Graph
+from llcg_dist.data.rows import Array
 from llcg_dist.models import build_model
 from llcg_dist.sampling import Fanout, NeighborSampler, fanouts_per_layer
 

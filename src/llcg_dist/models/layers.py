@@ -5,7 +5,7 @@ from torch_geometric.nn import GATConv, GCNConv, SAGEConv
 from torch_geometric.nn.dense.linear import Linear
 
 from llcg_dist.blocks import Block
-from llcg_dist.data.stored_rows import Rows
+from llcg_dist.data.feature_rows import Rows
 from llcg_dist.models.products import layer_products
 from llcg_dist.models.stages import BlockLayer
 

@@ -10,7 +10,7 @@ from scipy.sparse import csr_array
 from torch import Tensor
 from torch.nn import functional
 
-from llcg_dist.data.stored_rows import Rows, StoredRows, gathered
+from llcg_dist.data.feature_rows import Rows, StoredRows, gathered
 
 EDGE = 30
 """Multiply-adds of a dense product that take as long as carrying one number along one edge, roughly."""

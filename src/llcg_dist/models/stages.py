@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from llcg_dist.blocks import Block
-from llcg_dist.data.stored_rows import Rows, gathered
+from llcg_dist.data.feature_rows import Rows, gathered
 from llcg_dist.models.dropout import relu_dropout
 
 

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from llcg_dist.config.schema import ModelConfig
 from llcg_dist.core.auto_s import MEMORY, AutoS, CutGradients, Terms, divergence
-from llcg_dist.data.graph import TRAIN, Graph, degrees_within_parts, induced_subgraph
+from llcg_dist.data.cut import degrees_within_parts
+from llcg_dist.data.graph import TRAIN, Graph, induced_subgraph
 from llcg_dist.data.views import GraphView
 from llcg_dist.models import build_model
 from llcg_dist.sampling import NeighborSampler

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from llcg_dist.core.batches import AHEAD_BYTES, Batches, MiniBatch
-from llcg_dist.data.stored_rows import StoredRows
+from llcg_dist.data.feature_rows import StoredRows
 from llcg_dist.data.views import GraphView
 from llcg_dist.sampling import NeighborSampler
 from tests.unit.graphs import community_graph

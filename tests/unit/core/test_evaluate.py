@@ -14,7 +14,8 @@ from llcg_dist.config.schema import ModelConfig
 from llcg_dist.core.evaluate import Evaluator, affordable_every
 from llcg_dist.core.layerwise import WholeGraphForward
 from llcg_dist.core.parameters import flatten, load_flat
-from llcg_dist.data.graph import TEST, TRAIN, VAL, Array, Graph
+from llcg_dist.data.graph import TEST, TRAIN, VAL, Graph
+from llcg_dist.data.rows import Array
 from llcg_dist.models import build_model
 from llcg_dist.models.stages import GraphModel
 from tests.unit.graphs import community_graph, dense, dense_gcn, graph_of

@@ -13,7 +13,8 @@ from llcg_dist.config.schema import ModelConfig, TrainConfig
 from llcg_dist.core.learner import Learner, Walker
 from llcg_dist.core.objective import loss
 from llcg_dist.core.parameters import flatten, load_flat
-from llcg_dist.data.graph import TRAIN, Array, Graph
+from llcg_dist.data.graph import TRAIN, Graph
+from llcg_dist.data.rows import Array
 from llcg_dist.data.views import GraphView
 from llcg_dist.models import build_model
 from llcg_dist.models.stages import GraphModel

@@ -13,14 +13,14 @@ from torch import Tensor
 from llcg_dist.comm.features import FeatureTraffic
 from llcg_dist.comm.loopback import LoopbackRows
 from llcg_dist.config.schema import Config
-from llcg_dist.data.correction import correction_nodes
-from llcg_dist.data.extras import Reads, halo_bytes, halo_nodes, read_extras, read_halo, read_topology
+from llcg_dist.data.cut import correction_nodes, cut_edge_counts, cut_edge_ends
+from llcg_dist.data.derived import Reads, halo_bytes, halo_nodes, read_extras, read_halo, read_topology
 from llcg_dist.data.feature_cache import CachedRows
-from llcg_dist.data.graph import TRAIN, UNUSED, Graph, cut_edge_counts, cut_edge_ends, neighbours
-from llcg_dist.data.part_view import part_view
+from llcg_dist.data.feature_rows import gathered
+from llcg_dist.data.graph import TRAIN, UNUSED, neighbours
+from llcg_dist.data.machine_view import part_view
 from llcg_dist.data.partition import ensure_store
 from llcg_dist.data.store import Shard, read_shard
-from llcg_dist.data.stored_rows import gathered
 from llcg_dist.data.views import View
 from llcg_dist.errors import UserError
 from tests.unit.data.test_partition import settings
@@ -204,16 +204,12 @@ def test_ends_of_cut_edges() -> None:
     assert (cut_edge_ends(graph, spread).sum() > 0) == (cut_edge_counts(graph, spread, 3).sum() > 0)
 
 
-def shard_of(graph: Graph, parts: np.ndarray) -> Shard:
-    return Shard(graph, {"assignment": parts}, {"store_id": "x"})
-
-
 def test_correction_nodes() -> None:
     parts = np.array([0] * 4 + [1] * 6)
     only_training = dataclasses.replace(PATH, split=np.full(10, TRAIN, np.int8))
-    assert correction_nodes("uniform", shard_of(only_training, parts)) is None
-    assert correction_nodes("cut_edges", shard_of(only_training, parts)).tolist() == [3, 4]
+    assert correction_nodes("uniform", only_training, parts) is None
+    assert correction_nodes("cut_edges", only_training, parts).tolist() == [3, 4]
     one = np.array([TRAIN, UNUSED, TRAIN, UNUSED, TRAIN, TRAIN, UNUSED, UNUSED, UNUSED, UNUSED], np.int8)
-    assert correction_nodes("cut_edges", shard_of(dataclasses.replace(PATH, split=one), parts)).tolist() == [4]
+    assert correction_nodes("cut_edges", dataclasses.replace(PATH, split=one), parts).tolist() == [4]
     with pytest.raises(UserError, match="no training node has a cut edge"):
-        correction_nodes("cut_edges", shard_of(only_training, np.zeros(10, int)))
+        correction_nodes("cut_edges", only_training, np.zeros(10, int))

@@ -8,19 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llcg_dist.data.graph import (
-    TEST,
-    TRAIN,
-    UNUSED,
-    VAL,
-    Graph,
-    cut_edge_counts,
-    edges_between_parts,
-    index_dtype,
-    induced_subgraph,
-    reordered_topology,
-    undirected_csr,
-)
+from llcg_dist.data.csr import index_dtype, undirected_csr
+from llcg_dist.data.cut import cut_edge_counts, edges_between_parts
+from llcg_dist.data.graph import TEST, TRAIN, UNUSED, VAL, Graph, induced_subgraph, reordered_topology
 from llcg_dist.errors import UserError
 from tests.unit.graphs import Edge, graph_of, rows_of
 

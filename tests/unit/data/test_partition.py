@@ -15,9 +15,12 @@ import torch
 from llcg_dist.config.datasets import SyntheticConfig
 from llcg_dist.config.schema import ClusterConfig, Config, ModelConfig, PartitionConfig
 from llcg_dist.data import partition
-from llcg_dist.data.graph import TRAIN, Array, Graph, cut_edge_counts
-from llcg_dist.data.partition import assign_parts, ensure_store, label_skew, store_path
-from llcg_dist.data.store import held_parts, read_shard, write_json
+from llcg_dist.data.atomic_files import write_json
+from llcg_dist.data.cut import cut_edge_counts, label_skew
+from llcg_dist.data.graph import TRAIN, Graph
+from llcg_dist.data.partition import assign_parts, ensure_store, store_path
+from llcg_dist.data.rows import Array
+from llcg_dist.data.store import held_parts, read_shard
 from llcg_dist.errors import UserError
 from tests.unit.graphs import community_graph, graph_of, rows_of
 

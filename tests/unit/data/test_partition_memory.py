@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from llcg_dist.config.datasets import SyntheticConfig
-from llcg_dist.data import graph as graph_module
+from llcg_dist.data import csr, cut
 from llcg_dist.data import rows as rows_module
+from llcg_dist.data.csr import undirected_csr
 from llcg_dist.data.datasets.synthetic import generate
-from llcg_dist.data.graph import undirected_csr
 
 NODES, EDGES = 50_000, 1_000_000
 CONFIG = SyntheticConfig(nodes=NODES, degree=2 * EDGES / NODES, classes=47, features=16)
@@ -31,7 +31,8 @@ def peak_bytes(make: object) -> int:
 
 def test_a_graph_is_generated_in_little_more_than_its_own_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """In pieces that are small against it: both directions (8 bytes an edge), the list of edges (8), one piece."""
-    monkeypatch.setattr(graph_module, "ENTRIES_AT_ONCE", EDGES // 16)
+    for module in (csr, cut):
+        monkeypatch.setattr(module, "ENTRIES_AT_ONCE", EDGES // 16)
     monkeypatch.setattr(rows_module.row_slices, "__defaults__", (EDGES // 16,))
     held = NODES * (16 * 4 + 8 * 8)  # features, labels, and a few arrays of a number for every node
     assert peak_bytes(lambda: generate(CONFIG)) <= held + 30 * EDGES
@@ -40,7 +41,8 @@ def test_a_graph_is_generated_in_little_more_than_its_own_memory(monkeypatch: py
 def test_the_pieces_do_not_show_in_the_graph(monkeypatch: pytest.MonkeyPatch) -> None:
     config = SyntheticConfig(nodes=2000, degree=12.0)
     whole = generate(config)
-    monkeypatch.setattr(graph_module, "ENTRIES_AT_ONCE", 700)
+    for module in (csr, cut):
+        monkeypatch.setattr(module, "ENTRIES_AT_ONCE", 700)
     monkeypatch.setattr(rows_module.row_slices, "__defaults__", (777,))  # neither divides what is drawn
     pieces = generate(config)
     for name in ("indptr", "indices", "features", "labels", "split"):
@@ -50,7 +52,7 @@ def test_the_pieces_do_not_show_in_the_graph(monkeypatch: pytest.MonkeyPatch) ->
 CUT = """
 import resource, sys
 import dgl.partition
-from llcg_dist.data.partition import _metis_process
+from llcg_dist.data.metis import _metis_process
 
 folder, way, room_mb = sys.argv[1], sys.argv[2], int(sys.argv[3])
 held = next(int(line.split()[1]) * 1024 for line in open("/proc/self/status") if line.startswith("VmData:"))

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from llcg_dist.config.schema import ModelConfig
-from llcg_dist.data.stored_rows import StoredRows, gathered
+from llcg_dist.data.feature_rows import StoredRows, gathered
 from llcg_dist.models import build_model
 from llcg_dist.sampling import NeighborSampler
 from tests.unit.graphs import community_graph

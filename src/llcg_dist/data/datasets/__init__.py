@@ -5,7 +5,7 @@ from typing import Any
 
 from llcg_dist.config.datasets import DatasetConfig, FilesConfig
 from llcg_dist.data.graph import Graph
-from llcg_dist.data.sample import sample_nodes
+from llcg_dist.data.subset import sample_nodes
 
 
 def load_dataset(config: DatasetConfig) -> Graph:

@@ -11,12 +11,13 @@ import numpy as np
 import pandas as pd
 
 from llcg_dist.config.datasets import FilesConfig
+from llcg_dist.data.csr import undirected_csr
 from llcg_dist.data.datasets.labels import Labels, read_labels
 from llcg_dist.data.datasets.nodes import NodeIds
 from llcg_dist.data.datasets.splits import check_fractions, split_by_fractions
 from llcg_dist.data.datasets.tables import is_npy, read_npy, read_table
-from llcg_dist.data.graph import TEST, TRAIN, UNUSED, VAL, Array, Graph, undirected_csr
-from llcg_dist.data.rows import first_not_finite
+from llcg_dist.data.graph import TEST, TRAIN, UNUSED, VAL, Graph
+from llcg_dist.data.rows import Array, first_not_finite
 from llcg_dist.errors import UserError
 
 _SPLITS = {"train": TRAIN, "val": VAL, "test": TEST}

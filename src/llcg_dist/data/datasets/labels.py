@@ -8,7 +8,7 @@ import pandas as pd
 
 from llcg_dist.data.datasets.nodes import NodeIds
 from llcg_dist.data.datasets.tables import Table, read_table, whole_numbers
-from llcg_dist.data.graph import Array
+from llcg_dist.data.rows import Array
 from llcg_dist.errors import UserError
 
 

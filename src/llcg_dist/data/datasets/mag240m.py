@@ -9,10 +9,11 @@ from pathlib import Path
 import numpy as np
 
 from llcg_dist.config.datasets import PublishedConfig
+from llcg_dist.data.csr import undirected_csr
 from llcg_dist.data.datasets.ogbn import ogb_session
 from llcg_dist.data.datasets.published import Statistics, check_statistics, reading, require_files
 from llcg_dist.data.datasets.splits import split_of
-from llcg_dist.data.graph import TEST, UNUSED, Graph, undirected_csr
+from llcg_dist.data.graph import TEST, UNUSED, Graph
 
 _FOLDER = "mag240m_kddcup2021"
 _CITATIONS = Path("processed", "paper___cites___paper", "edge_index.npy")

@@ -8,7 +8,7 @@ import pandas as pd
 from pandas.api.types import is_integer_dtype, is_numeric_dtype
 
 from llcg_dist.data.datasets.tables import Table, whole_numbers
-from llcg_dist.data.graph import Array
+from llcg_dist.data.rows import Array
 from llcg_dist.errors import UserError
 
 

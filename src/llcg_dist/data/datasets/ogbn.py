@@ -11,9 +11,11 @@ import numpy as np
 import torch
 
 from llcg_dist.config.datasets import PublishedConfig
+from llcg_dist.data.csr import undirected_csr
 from llcg_dist.data.datasets.published import Statistics, check_statistics, reading, require_files
 from llcg_dist.data.datasets.splits import split_of
-from llcg_dist.data.graph import Array, Graph, undirected_csr
+from llcg_dist.data.graph import Graph
+from llcg_dist.data.rows import Array
 
 SOURCES = ("ogbn-arxiv", "ogbn-proteins", "ogbn-products")
 

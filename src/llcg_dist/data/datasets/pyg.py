@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 
 from llcg_dist.config.datasets import GRAPHS, FractionsConfig, HeterophilousConfig, PlanetoidConfig, PublishedConfig
+from llcg_dist.data.csr import undirected_csr
 from llcg_dist.data.datasets.published import Statistics, check_statistics, is_writable, reading, require_files
 from llcg_dist.data.datasets.splits import check_fractions, split_by_fractions, split_of
-from llcg_dist.data.graph import Array, Graph, undirected_csr
+from llcg_dist.data.graph import Graph
+from llcg_dist.data.rows import Array
 from llcg_dist.errors import UserError
 
 

@@ -4,7 +4,8 @@ from typing import Protocol
 
 import numpy as np
 
-from llcg_dist.data.graph import TEST, TRAIN, UNUSED, VAL, Array
+from llcg_dist.data.graph import TEST, TRAIN, UNUSED, VAL
+from llcg_dist.data.rows import Array
 from llcg_dist.errors import UserError
 
 

@@ -7,9 +7,10 @@ Features alone say little about a node's class (`signal` is small against the no
 import numpy as np
 
 from llcg_dist.config.datasets import SyntheticConfig
+from llcg_dist.data.csr import index_dtype, undirected_csr
 from llcg_dist.data.datasets.splits import check_fractions, split_by_fractions
-from llcg_dist.data.graph import Array, Graph, index_dtype, undirected_csr
-from llcg_dist.data.rows import row_slices
+from llcg_dist.data.graph import Graph
+from llcg_dist.data.rows import Array, row_slices
 from llcg_dist.errors import UserError
 
 

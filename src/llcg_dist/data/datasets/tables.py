@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from llcg_dist.data.graph import Array
+from llcg_dist.data.rows import Array
 from llcg_dist.errors import UserError
 
 

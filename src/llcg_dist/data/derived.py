@@ -10,9 +10,11 @@ from pathlib import Path
 import numpy as np
 
 from llcg_dist.config.schema import Config
-from llcg_dist.data.graph import Array, Graph, Topology, induced_topology, neighbours
-from llcg_dist.data.rows import select_rows
-from llcg_dist.data.store import Shard, read_arrays, read_json, read_shard, staged_folder, write_arrays, write_json
+from llcg_dist.data.atomic_files import staged_folder, write_json
+from llcg_dist.data.csr import Topology
+from llcg_dist.data.graph import Graph, induced_topology, neighbours
+from llcg_dist.data.rows import Array, select_rows
+from llcg_dist.data.store import Shard, read_arrays, read_json, read_shard, write_arrays
 from llcg_dist.errors import UserError
 
 

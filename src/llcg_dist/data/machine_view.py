@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from llcg_dist.config.schema import Config
-from llcg_dist.data.extras import Halo, WholeTopology
+from llcg_dist.data.derived import Halo, WholeTopology
 from llcg_dist.data.feature_cache import CachedRows
 from llcg_dist.data.store import Shard
 from llcg_dist.data.views import GlobalView, GraphView, HaloView, RowSource, View

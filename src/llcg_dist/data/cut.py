@@ -1,0 +1,63 @@
+"""What cutting a graph into parts did: edges between parts, nodes at a cut edge, skewed labels."""
+
+import numpy as np
+
+from llcg_dist.data.csr import row_entries
+from llcg_dist.data.graph import TRAIN, Graph
+from llcg_dist.data.rows import ENTRIES_AT_ONCE, Array, row_ranges
+from llcg_dist.errors import UserError
+
+
+def edges_between_parts(graph: Graph, assignment: Array, num_parts: int) -> Array:
+    """[P, P]: neighbours in part q of nodes in part p. Symmetric; an edge inside a part counts twice, at both ends."""
+    counts = np.zeros(num_parts**2, np.int64)
+    for first, last in row_ranges(graph.indptr, ENTRIES_AT_ONCE):
+        row, column = row_entries(graph.indptr, graph.indices, first, last)
+        pairs = assignment[row].astype(np.int64) * num_parts + assignment[column]
+        counts += np.bincount(pairs, minlength=num_parts**2)
+    return counts.reshape(num_parts, num_parts)
+
+
+def cut_edge_counts(graph: Graph, assignment: Array, num_parts: int) -> Array:
+    """[P]: how many edges leave each part; their sum is twice the number of cut edges."""
+    between = edges_between_parts(graph, assignment, num_parts)
+    return between.sum(axis=1) - between.diagonal()
+
+
+def cut_edge_ends(graph: Graph, assignment: Array) -> Array:
+    """[N] of bool: nodes with a neighbour in another part."""
+    ends = np.zeros(graph.num_nodes, bool)
+    for first, last in row_ranges(graph.indptr, ENTRIES_AT_ONCE):
+        row, column = row_entries(graph.indptr, graph.indices, first, last)
+        ends[row[assignment[row] != assignment[column]]] = True
+    return ends
+
+
+def degrees_within_parts(graph: Graph, assignment: Array) -> Array:
+    """[N] float32: every node's neighbours in its own part."""
+    found = np.zeros(graph.num_nodes, np.float32)
+    for first, last in row_ranges(graph.indptr, ENTRIES_AT_ONCE):
+        row, column = row_entries(graph.indptr, graph.indices, first, last)
+        inside = row[assignment[row] == assignment[column]]
+        found[first:last] = np.bincount(inside - first, minlength=last - first)
+    return found
+
+
+def correction_nodes(minibatch: str, graph: Graph, assignment: Array) -> Array | None:
+    """Nodes that the server's correction draws its mini-batches from (Figure 9 of the paper compares the two).
+
+    `uniform`: None, all training nodes. `cut_edges`: training nodes that lie at an end of a cut edge.
+    """
+    if minibatch == "uniform":
+        return None
+    ends = cut_edge_ends(graph, assignment)
+    nodes = np.flatnonzero(ends & (graph.split == TRAIN))
+    if len(nodes) == 0:
+        raise UserError("sampling.server_minibatch=cut_edges: no training node has a cut edge; use uniform")
+    return nodes
+
+
+def label_skew(part_counts: list[int], all_counts: list[int]) -> float:
+    """Total variation distance between a part's label shares and the whole graph's: 0 the same, 1 disjoint."""
+    part, whole = np.array(part_counts, float), np.array(all_counts, float)
+    return float(np.abs(part / max(part.sum(), 1) - whole / max(whole.sum(), 1)).sum() / 2)

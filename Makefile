@@ -31,7 +31,7 @@ demo: setup  ## train seven methods on the same parts, print one table, save the
 	PATH="$(CURDIR)/$(BIN):$$PATH" bash launch/demo.sh
 
 figures: setup  ## run the small versions of the paper's figures and draw them into docs/figures
-	$(BIN)/python -m bench.figures
+	$(BIN)/python -m studies.figures
 
 lint: setup  ## ruff (rules and format) and mypy
 	$(BIN)/ruff check .
@@ -60,7 +60,7 @@ bench: setup  ## every ratio of docs/performance.md, measured again (wants an id
 
 DATA ?= data
 accuracy: setup  ## the tables of docs/accuracy.md, resumable (DATA=folder with Amazon/ Planetoid/ Hetero/; two hours)
-	$(BIN)/python -W ignore -m bench.accuracy --data "$(DATA)"
+	$(BIN)/python -W ignore -m studies.accuracy --data "$(DATA)"
 
 clean:  ## remove the virtual environment and caches (runs and partitions stay)
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis build src/*.egg-info

@@ -13,8 +13,8 @@ import json
 import tempfile
 from pathlib import Path
 
-from llcg_dist.cli.console import say
 from llcg_dist.cli.main import run
+from llcg_dist.records.console import say
 
 KINDS = ("parameters", "gradients", "features", "control")
 METHODS = ("psgd_pa", "llcg", "subgraph_approx", "ggs", "full_sync")

@@ -30,18 +30,18 @@ import torch.distributed as dist
 from torch import Tensor
 
 from bench.harness import Claim, Spread, interleaved, publish, ratio, table
-from llcg_dist.cli.console import say
-from llcg_dist.comm.channel import Order, Report, Update
-from llcg_dist.comm.dist_channel import DistMachineChannel, DistServerChannel
+from llcg_dist.comm.error_feedback import machine_compressor, server_compressor
 from llcg_dist.comm.ledger import Kind, Ledger
+from llcg_dist.comm.messages import TrainRequest, TrainStats, Update
+from llcg_dist.comm.process_channel import DistMachineChannel, DistServerChannel
 from llcg_dist.comm.torch_dist import Cluster
 from llcg_dist.config.schema import ModelConfig
-from llcg_dist.core.accept import accept
-from llcg_dist.core.exchange import machine_end, server_end
-from llcg_dist.core.parameters import flatten, gathered, statistics_mask
+from llcg_dist.job.machine import message_sizes
+from llcg_dist.job.process import keep_freed_memory
 from llcg_dist.models import build_model
-from llcg_dist.process import keep_freed_memory
-from llcg_dist.worker import message_sizes
+from llcg_dist.records.console import say
+from llcg_dist.training.flat_vector import contiguous_parameters, flatten, statistics_mask
+from llcg_dist.training.screening import screen
 
 FEATURES, CLASSES = 602, 41
 """Of Reddit: the small model is the paper's for it, three SAGE layers."""
@@ -110,7 +110,7 @@ def model_of(size: str) -> torch.nn.Module:
 
 def message_bytes(size: str) -> dict[str, int]:
     statistics = statistics_mask(model_of(size))
-    codecs = {dtype: server_end(dtype, statistics).codec for dtype in DTYPES}
+    codecs = {dtype: server_compressor(dtype, statistics).codec for dtype in DTYPES}
     return {dtype: codec.elements * codec.dtype.itemsize for dtype, codec in codecs.items()}
 
 
@@ -176,15 +176,15 @@ def ours(cluster: Cluster, kind: str, size: str) -> Rounds:
 
 
 def serve(cluster: Cluster, model: torch.nn.Module, dtype: str, statistics: Tensor, checks: bool) -> Rounds:
-    end, machines = server_end(dtype, statistics), cluster.size - 1
+    end, machines = server_compressor(dtype, statistics), cluster.size - 1
     channel = DistServerChannel(cluster, range(1, cluster.size), message_sizes(end.codec, shares_gradients=False))
     theta = flatten(model)
 
     def run(rounds: int) -> None:
         for round_ in range(rounds):
-            channel.broadcast(Order(end.send(theta)))
+            channel.broadcast(TrainRequest(end.send(theta)))
             updates = end.received(theta, [update.theta for update in channel.gather(round_)])
-            if checks and accept(updates, [1.0] * machines, len(theta)).skipped:
+            if checks and screen(updates, [1.0] * machines, len(theta)).skipped:
                 raise SystemExit("what came back is not finite")
             channel.ledger.end_round()
 
@@ -192,7 +192,7 @@ def serve(cluster: Cluster, model: torch.nn.Module, dtype: str, statistics: Tens
 
 
 def answer(cluster: Cluster, model: torch.nn.Module, dtype: str, statistics: Tensor, loads: bool) -> Rounds:
-    end, own = machine_end(dtype, statistics), gathered(model)
+    end, own = machine_compressor(dtype, statistics), contiguous_parameters(model)
     channel = DistMachineChannel(cluster, message_sizes(end.codec, shares_gradients=False))
 
     def run(rounds: int) -> None:
@@ -202,7 +202,7 @@ def answer(cluster: Cluster, model: torch.nn.Module, dtype: str, statistics: Ten
             theta = end.received(message)
             if loads:
                 theta = own.copy_(theta)
-            channel.send(Update(end.send(theta), Report(0.0, 0.0, 1, 0.0)))
+            channel.send(Update(end.send(theta), TrainStats(0.0, 0.0, 1, 0.0)))
 
     return run
 

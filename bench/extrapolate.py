@@ -17,10 +17,10 @@ import numpy as np
 from bench.harness import RESULTS, publish, table
 from llcg_dist.config.compose import load_config
 from llcg_dist.config.schema import Config, ModelConfig
-from llcg_dist.core.parameters import flatten
 from llcg_dist.data.csr import index_dtype
 from llcg_dist.doctor.memory import evaluation_bytes, layers_of
 from llcg_dist.models import build_model
+from llcg_dist.training.flat_vector import flatten
 
 _LINK = 10e9 / 8
 """Bytes a second of every host's network interface: 10 Gbit/s, an assumption."""

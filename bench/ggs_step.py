@@ -24,20 +24,21 @@ import numpy as np
 import torch
 
 from llcg_dist import seeding
-from llcg_dist.cli.console import say
-from llcg_dist.comm.dist_channel import PeerRows
-from llcg_dist.comm.features import FeatureTraffic
 from llcg_dist.comm.ledger import Kind, Ledger
+from llcg_dist.comm.process_channel import PeerRows
+from llcg_dist.comm.remote_rows import FeatureTraffic
 from llcg_dist.comm.torch_dist import Cluster, MachineGroup
 from llcg_dist.config.compose import load_config
 from llcg_dist.config.schema import Config
-from llcg_dist.core.learner import Learner, Walker
-from llcg_dist.data.derived import Reads, read_topology
+from llcg_dist.data.derived import DataAccess, read_topology
 from llcg_dist.data.partition import ensure_store, store_path
 from llcg_dist.data.store import read_shard
 from llcg_dist.data.views import GlobalView, GraphView
 from llcg_dist.models import build_model
-from llcg_dist.sampling import NeighborSampler, fanouts_per_layer
+from llcg_dist.records.console import say
+from llcg_dist.sampling.minibatch import fanouts_per_layer
+from llcg_dist.sampling.neighbor import NeighborSampler
+from llcg_dist.training.trainer import StepSettings, Trainer
 
 # Reddit's width of features and the paper's model: 3 layers, hidden 256, fan-out 10, batches of 256.
 SETTINGS = [
@@ -56,7 +57,7 @@ def main() -> None:
         measure(arguments.machines, arguments.repeats, arguments.steps)
         return
     with tempfile.TemporaryDirectory(prefix="llcg-bench-") as folder:
-        ensure_store(settings(arguments.machines, folder), reads=Reads.WHOLE_TOPOLOGY)
+        ensure_store(settings(arguments.machines, folder), access=DataAccess.FULL_TOPOLOGY)
         processes = f"--nproc-per-node={1 + arguments.machines}"
         ranks = [sys.executable, "-m", "torch.distributed.run", "--standalone", processes]
         given = [f"--{key}={value}" for key, value in vars(arguments).items()]
@@ -74,7 +75,7 @@ def measure(machines: int, repeats: int, steps: int) -> None:
     torch.set_num_threads(1)
     torch.set_flush_denormal(True)
     cluster = Cluster("gloo", 120, Ledger(frozenset({Kind.FEATURES})))
-    group = cluster.among_machines()
+    group = cluster.machine_group()
     if cluster.rank > 0:
         times = Contenders(config, cluster, group, steps).run(repeats)
         Path(os.environ["LLCG_BENCH"], f"rank{cluster.rank}.json").write_text(json.dumps(times))
@@ -121,8 +122,8 @@ class Contenders:
                 times[name].append((time.perf_counter() - started) / self._steps)
         return times | {"megabytes": [self._bytes / 1e6]}
 
-    def _walk(self, one: Learner) -> None:
-        one.walk(self._theta, 1, self._steps)
+    def _walk(self, one: Trainer) -> None:
+        one.run_steps(self._theta, 1, self._steps)
 
     def _raw(self) -> None:
         share = self._bytes // (self._machines - 1)
@@ -136,11 +137,11 @@ class Contenders:
         self._group.all_to_all(torch.zeros(self._machines), ones, ones)
 
 
-def learner(config: Config, view: GraphView, part: int) -> Learner:
+def learner(config: Config, view: GraphView, part: int) -> Trainer:
     model = build_model(config.model, view.num_features, view.num_classes)
     sampler = NeighborSampler(view.topology, fanouts_per_layer(config.sampling.fanout, model.depth))
-    walker = Walker(seeding.part(part), config.seed, config.train.local_batch_size, config.train.local_lr)
-    return Learner(view, model, sampler, walker, config.train)
+    walker = StepSettings(seeding.part_stream(part), config.seed, config.train.local_batch_size, config.train.local_lr)
+    return Trainer(view, model, sampler, walker, config.train)
 
 
 def report(ranks: list[dict[str, list[float]]]) -> None:

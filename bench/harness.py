@@ -20,8 +20,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from llcg_dist.cli.console import say
 from llcg_dist.data.atomic_files import write_bytes, write_json
+from llcg_dist.records.console import say
 
 RESULTS = Path(__file__).with_name("results.json")
 PAGE = Path(__file__).parent.parent / "docs" / "performance.md"

@@ -3,7 +3,7 @@
 import subprocess
 import sys
 
-from tests.distributed.netns import Host
+from tests.helpers.netns import Host
 
 _PORT = 5201
 _RECEIVE = f"""

@@ -17,7 +17,7 @@ from llcg_dist.config.compose import load_config
 from llcg_dist.config.schema import Config
 from llcg_dist.data.datasets import load_dataset
 from llcg_dist.data.graph import Graph
-from llcg_dist.process import keep_freed_memory
+from llcg_dist.job.process import keep_freed_memory
 
 SETTINGS = [
     "dataset.nodes=100000", "dataset.features=128", "dataset.degree=30", "dataset.classes=40", "model.layers=3",

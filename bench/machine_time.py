@@ -14,10 +14,11 @@ from math import ceil
 from pathlib import Path
 from types import SimpleNamespace
 
-from llcg_dist import train, worker
-from llcg_dist.cli.console import say
+from llcg_dist import train
 from llcg_dist.config.compose import load_config
-from llcg_dist.record import read_rows
+from llcg_dist.job import machine
+from llcg_dist.records.console import say
+from llcg_dist.records.rows import read_rows
 
 _STEPS, _BATCH, _NODES, _TRAINED = 8, 512, 120_000, 0.5
 _GRAPH = [f"dataset.nodes={_NODES}", "dataset.features=256", f"dataset.train_fraction={_TRAINED}"]
@@ -33,7 +34,7 @@ _QUIET = ["logger=none", "checkpoint.every=0"]
 
 def main() -> None:
     overrides = argparse.ArgumentParser(description=__doc__.splitlines()[0]).parse_known_args()[1]
-    worker.time = SimpleNamespace(perf_counter=time.process_time)  # type: ignore[assignment]
+    machine.time = SimpleNamespace(perf_counter=time.process_time)  # type: ignore[assignment]
     say("| machines | CPU ms a step | steps a machine for one pass | CPU s of a pass |\n|---|---|---|---|")
     for machines in (1, 2, 4, 8):
         milliseconds = _milliseconds(machines, overrides)

@@ -1,6 +1,6 @@
 """Would a machine gain by drawing its next mini-batch in a second thread, on a core of its own? Part of bench.rounds.
 
-Two learners walk the same steps in turns; one has its batches drawn by a thread while it computes on the one before.
+Two trainers walk the same steps in turns; one has its batches drawn by a thread while it computes on the one before.
 """
 
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -10,40 +10,42 @@ import torch
 from bench.harness import interleaved
 from llcg_dist.config.compose import load_config
 from llcg_dist.config.schema import Config
-from llcg_dist.core.batches import Batches, MiniBatch
-from llcg_dist.core.learner import Learner, Walker
 from llcg_dist.data.datasets import load_dataset
 from llcg_dist.data.graph import Graph
 from llcg_dist.data.views import GraphView
 from llcg_dist.models import build_model
-from llcg_dist.sampling import NeighborSampler, fanouts_per_layer
+from llcg_dist.sampling.minibatch import Batch, BatchStream, fanouts_per_layer
+from llcg_dist.sampling.neighbor import NeighborSampler
+from llcg_dist.training.trainer import StepSettings, Trainer
 
 _STEPS = 8
 
 
-class _Threaded(Batches):
+class _Threaded(BatchStream):
     """Always one batch ahead."""
 
     pool = ThreadPoolExecutor(max_workers=1)
-    _coming: Future[MiniBatch] | None = None
+    _coming: Future[Batch] | None = None
     _left = _STEPS
 
-    def next(self) -> MiniBatch:
+    def next(self) -> Batch:
         batch = (self._coming or self.pool.submit(self._draw)).result()
         self._left -= 1
         self._coming = self.pool.submit(self._draw) if self._left else None
         return batch
 
 
-class _Learner(Learner):
-    kind: type[Batches] = Batches
+class _Trainer(Trainer):
+    kind: type[BatchStream] = BatchStream
 
-    def _batches_of(self, round_: int) -> Batches:
-        walker = self._walker
-        return self.kind(self._view, self._sampler, walker.batch_size, walker.seed, walker.who, round_)
+    def _batches_of(self, round_: int) -> BatchStream:
+        step_settings = self._settings
+        return self.kind(
+            self._view, self._sampler, step_settings.batch_size, step_settings.seed, step_settings.who, round_
+        )
 
 
-class _Ahead(_Learner):
+class _Ahead(_Trainer):
     kind = _Threaded
 
 
@@ -53,11 +55,11 @@ def measure(settings: list[str], repeats: int) -> tuple[dict[str, list[float]], 
     graph = load_dataset(config.dataset)
     torch.set_num_threads(1)
     torch.set_flush_denormal(True)
-    plain, ahead = _learner(config, graph, _Learner), _learner(config, graph, _Ahead)
+    plain, ahead = _trainer(config, graph, _Trainer), _trainer(config, graph, _Ahead)
     start, ends = plain.theta().clone(), {}
 
-    def walk(name: str, one: Learner) -> None:
-        ends[name] = one.walk(start, 1, _STEPS)[0]
+    def walk(name: str, one: Trainer) -> None:
+        ends[name] = one.run_steps(start, 1, _STEPS)[0]
 
     def draw() -> None:
         batches = plain._batches_of(1)
@@ -66,14 +68,14 @@ def measure(settings: list[str], repeats: int) -> tuple[dict[str, list[float]], 
 
     contenders = {"in turn": lambda: walk("in turn", plain), "ahead": lambda: walk("ahead", ahead), "draw": draw}
     seconds = interleaved(contenders, repeats)
-    fresh = [_learner(config, graph, kind).walk(start, 1, _STEPS)[0] for kind in (_Learner, _Ahead)]
+    fresh = [_trainer(config, graph, kind).run_steps(start, 1, _STEPS)[0] for kind in (_Trainer, _Ahead)]
     return seconds, torch.equal(*fresh)
 
 
-def _learner(config: Config, graph: Graph, kind: type[_Learner]) -> Learner:
+def _trainer(config: Config, graph: Graph, kind: type[_Trainer]) -> Trainer:
     torch.manual_seed(0)
     view = GraphView(graph)
     model = build_model(config.model, graph.num_features, graph.num_classes)
     sampler = NeighborSampler(view.topology, fanouts_per_layer(config.sampling.fanout, model.depth))
-    walker = Walker(2, config.seed, config.train.local_batch_size, config.train.local_lr)
-    return kind(view, model, sampler, walker, config.train)
+    step_settings = StepSettings(2, config.seed, config.train.local_batch_size, config.train.local_lr)
+    return kind(view, model, sampler, step_settings, config.train)

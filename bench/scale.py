@@ -19,7 +19,7 @@ from typing import Any
 from bench import extrapolate
 from bench.harness import RESULTS, Claim, Spread, publish, table
 from bench.memory import Peak, Stage, watch
-from llcg_dist.cli.console import say
+from llcg_dist.records.console import say
 
 NODES, EDGES = 2_449_029, 61_859_140
 # Classes, features and split are ogbn-products' own; so is the share of edges inside a class, about.

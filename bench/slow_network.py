@@ -21,17 +21,17 @@ from dataclasses import asdict
 from pathlib import Path
 
 import pytest
-from tests.distributed.jobs import finish, llcg, printed
-from tests.distributed.netns import Host, hosts, multinode
+from tests.helpers.jobs import finish, llcg, printed
+from tests.helpers.netns import Host, hosts, multinode
 
 from bench.harness import PAGE, publish
 from bench.link import megabits_per_second
 from bench.time_to_target import Outcome, Rows, claims, draw, markdown
-from llcg_dist.cli.console import print_error, say
 from llcg_dist.config.compose import load_config
 from llcg_dist.data.atomic_files import write_json
-from llcg_dist.data.derived import Reads
+from llcg_dist.data.derived import DataAccess
 from llcg_dist.data.partition import ensure_store
+from llcg_dist.records.console import print_error, say
 
 METHODS = ("llcg", "llcg_plus", "psgd_pa", "ggs", "full_sync")
 RATES = (100, 1000)
@@ -117,7 +117,7 @@ class Bench:
         """What is missing at this rate, as far as the time allows."""
         wanted = [method for method in methods if not self._is_over(rate, method)]
         if wanted and self._has_time():
-            ensure_store(load_config([*self._settings, "algorithm=ggs"]), reads=Reads.WHOLE_TOPOLOGY)
+            ensure_store(load_config([*self._settings, "algorithm=ggs"]), access=DataAccess.FULL_TOPOLOGY)
             with hosts(1 + MACHINES) as found:
                 self._limit_links(found, rate)
                 for method in wanted:

@@ -16,36 +16,39 @@ from torch.nn import functional
 from torch_geometric.nn import SAGEConv
 
 from llcg_dist import seeding
-from llcg_dist.blocks import Block
 from llcg_dist.config.schema import Config
-from llcg_dist.core.learner import Learner, Walker
-from llcg_dist.data.feature_rows import gathered
+from llcg_dist.data.feature_rows import materialize
 from llcg_dist.data.graph import TRAIN, Graph
 from llcg_dist.data.views import GraphView
 from llcg_dist.models import build_model
-from llcg_dist.sampling import NeighborSampler, fanouts_per_layer
+from llcg_dist.sampling.block import Block
+from llcg_dist.sampling.minibatch import fanouts_per_layer
+from llcg_dist.sampling.neighbor import NeighborSampler
+from llcg_dist.training.trainer import StepSettings, Trainer
 
 Steps = Callable[[int], None]
 """Takes so many training steps."""
 
 
-def learner_of(config: Config, graph: Graph, method: str = "neighbor") -> Learner:
+def trainer_of(config: Config, graph: Graph, method: str = "neighbor") -> Trainer:
     """A machine with a part of its own, before its first step."""
     model = build_model(config.model, graph.num_features, graph.num_classes)
-    walker = Walker(seeding.part(0), config.seed, config.train.local_batch_size, config.train.local_lr)
-    learner = Learner(GraphView(graph), model, _sampler(config, graph, method), walker, config.train)
-    learner.begin(None, 1)
-    return learner
+    step_settings = StepSettings(
+        seeding.part_stream(0), config.seed, config.train.local_batch_size, config.train.local_lr
+    )
+    trainer = Trainer(GraphView(graph), model, _sampler(config, graph, method), step_settings, config.train)
+    trainer.begin_round(None, 1)
+    return trainer
 
 
 def ours(config: Config, graph: Graph, method: str = "neighbor") -> Steps:
     """A machine's local steps, as `llcg train` takes them."""
-    learner = learner_of(config, graph, method)
+    trainer = trainer_of(config, graph, method)
 
     def steps(count: int) -> None:
         for _ in range(count):
-            learner.gradient()
-            learner.advance()
+            trainer.backward()
+            trainer.optimizer_step()
 
     return steps
 
@@ -85,8 +88,8 @@ def pyg_over_edges(config: Config, graph: Graph) -> Steps:
     def steps(count: int) -> None:
         for _ in range(count):
             batch = draw()
-            logits = model(gathered(view.features(batch.inputs)), batch.blocks)
-            _update(optimizer, logits, view.labels(batch.outputs))
+            logits = model(materialize(view.features(batch.nodes)), batch.blocks)
+            _update(optimizer, logits, view.labels(batch.seeds))
 
     return steps
 
@@ -99,7 +102,7 @@ def floor(config: Config, graph: Graph) -> Steps:
     def steps(count: int) -> None:
         for _ in range(count):
             batch = draw()
-            gathered(view.features(batch.inputs))
+            materialize(view.features(batch.nodes))
             for layer, (block, width_in, width_out) in enumerate(zip(batch.blocks, widths, widths[1:], strict=False)):
                 state, gradient = _filled(block.num_dst, width_in), _filled(block.num_dst, width_out)
                 weight = _filled(width_out, width_in)
@@ -156,7 +159,7 @@ def _sampler(config: Config, graph: Graph, method: str) -> NeighborSampler:
 
 
 def _drawer(config: Config, graph: Graph) -> Callable[[], Any]:
-    sampler, rng = _sampler(config, graph, "neighbor"), seeding.generator(config.seed, seeding.part(0), 1)
+    sampler, rng = _sampler(config, graph, "neighbor"), seeding.generator(config.seed, seeding.part_stream(0), 1)
     nodes = graph.nodes_in(TRAIN)
 
     def draw() -> Any:

@@ -4,7 +4,7 @@ from typing import Any
 
 from torch.profiler import profile, record_function
 
-from bench.step_contenders import learner_of
+from bench.step_contenders import trainer_of
 from llcg_dist.config.schema import Config
 from llcg_dist.data.graph import Graph
 
@@ -32,14 +32,14 @@ class _Recorded:
 
 def shares_by_kind(config: Config, graph: Graph, steps: int = 8) -> dict[str, float]:
     """Percent of a step's time."""
-    learner = learner_of(config, graph)
-    learner._sampler = _Recorded(learner._sampler)
-    learner.begin(None, 1)  # a walk takes its sampler along
+    trainer = trainer_of(config, graph)
+    trainer._sampler = _Recorded(trainer._sampler)
+    trainer.begin_round(None, 1)  # a walk takes its sampler along
 
     def take(count: int) -> None:
         for _ in range(count):
-            learner.gradient()
-            learner.advance()
+            trainer.backward()
+            trainer.optimizer_step()
 
     take(2)
     with profile() as found:

@@ -10,7 +10,7 @@ import matplotlib as mpl
 from matplotlib.axes import Axes
 
 from bench.harness import Claim, Spread, table
-from llcg_dist.columns import sent_bytes
+from llcg_dist.records.columns import sent_bytes
 from llcg_dist.report.figure import canvas, save_png
 from llcg_dist.report.lines import plain_ticks
 from llcg_dist.report.style import SETTINGS, line_style

@@ -21,4 +21,4 @@
 # that is; machines take the parts that their disks hold (docs/launch.md). Exit codes are those of `llcg train`.
 set -euo pipefail
 llcg=$(command -v llcg) || { echo "multinode.sh: llcg is not on PATH; activate the environment that has it" >&2; exit 2; }
-exec "$(dirname "$llcg")/python" -m llcg_dist.cli.multinode "$@"
+exec "$(dirname "$llcg")/python" -m llcg_dist.cli.launch.multinode "$@"

@@ -15,7 +15,6 @@ from torch import Tensor
 from llcg_dist.config.compose import load_config
 from llcg_dist.config.datasets import DATASETS, FilesConfig
 from llcg_dist.config.schema import Config
-from llcg_dist.core.layerwise import WholeGraphForward
 from llcg_dist.data.datasets.files import load_unlabelled
 from llcg_dist.data.datasets.tables import one_line
 from llcg_dist.data.graph import Graph
@@ -23,6 +22,7 @@ from llcg_dist.data.partition import ensure_store
 from llcg_dist.data.store import read_shard
 from llcg_dist.errors import UserError
 from llcg_dist.models import build_model
+from llcg_dist.training.layerwise import WholeGraphForward
 
 USAGE = """usage: llcg predict run_dir=RUN [which=best|final] [out=FILE] [a new graph]
 

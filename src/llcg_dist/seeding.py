@@ -1,29 +1,30 @@
-"""All randomness is derived from (seed, who, round), never from a rank or from what ran before.
+"""All randomness is derived from (seed, stream, round), never from a rank, a thread, the time or what ran before.
 
-So a part draws the same batches whichever rank trains it, all machines in one process draw what they would draw apart,
-and a resumed run needs no generator state.
+A stream belongs to the server, to the initial weights or to a part. So a part draws the same batches whichever rank
+trains it, all machines in one process draw what they would draw apart, and a resumed run needs no generator state.
 """
 
 import numpy as np
 import torch
 
-SERVER = 0
-INITIAL_WEIGHTS = 1
-_FIRST_PART = 2
+SERVER_STREAM = 0
+INITIAL_WEIGHTS_STREAM = 1
+_FIRST_PART_STREAM = 2
 
 
-def part(index: int) -> int:
-    """The `who` of a part's machine."""
-    return _FIRST_PART + index
+def part_stream(part: int) -> int:
+    """The stream of a part's machine."""
+    return _FIRST_PART_STREAM + part
 
 
-def generator(seed: int, who: int, round_: int) -> np.random.Generator:
-    return np.random.default_rng(np.random.SeedSequence((seed, who, round_)))
+def generator(seed: int, stream: int, round_: int) -> np.random.Generator:
+    """For what training itself draws: batches, sampled neighbours, dropout, initial weights."""
+    return np.random.default_rng(np.random.SeedSequence((seed, stream, round_)))
 
 
-def measuring(seed: int, who: int, round_: int) -> np.random.Generator:
-    """For what only looks at the training: apart from what that draws itself."""
-    return np.random.default_rng(np.random.SeedSequence((seed, who, round_, 1)))
+def diagnostics_generator(seed: int, stream: int, round_: int) -> np.random.Generator:
+    """For what only measures the training: independent of what training draws."""
+    return np.random.default_rng(np.random.SeedSequence((seed, stream, round_, 1)))
 
 
 def seed_torch(rng: np.random.Generator) -> None:

@@ -15,7 +15,7 @@ import torch
 import torch.distributed as dist
 
 from llcg_dist import train
-from llcg_dist.worker import Machine
+from llcg_dist.job.machine import Machine
 
 RANK = int(os.environ.get("RANK", 0))
 LEAKED = 500_000

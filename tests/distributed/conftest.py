@@ -11,11 +11,11 @@ import pytest
 
 from llcg_dist.config.compose import load_config
 from llcg_dist.config.schema import PartitionConfig
-from llcg_dist.data.derived import Reads
+from llcg_dist.data.derived import DataAccess
 from llcg_dist.data.partition import assign_parts, ensure_store
-from tests.distributed.jobs import torchrun
-from tests.distributed.slurm import Slurm, slurm_cluster
-from tests.unit.graphs import community_graph
+from tests.helpers.graphs import community_graph
+from tests.helpers.jobs import torchrun
+from tests.helpers.slurm import Slurm, slurm_cluster
 
 TINY = ["experiment=tiny", "cluster.num_machines=2", "num_rounds=4", "algorithm.K=3"]
 ZOO = list(itertools.product(["gat", "appnp", "resgcn", "skip_sage", "mlp", "arch"], ["llcg", "psgd_pa"]))
@@ -73,7 +73,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     # One part has a single training node and the other 60: fewer than a batch, and not as many as each other.
     one_and_many = own_graph(root / "one_and_many", (1, 60))
     small_batches = [*TINY[1:], *one_and_many, "train.local_batch_size=100", f"partition.root={root}/parts"]
-    ensure_store(load_config([*tiny, "algorithm=ggs"]), reads=Reads.WHOLE_TOPOLOGY)
+    ensure_store(load_config([*tiny, "algorithm=ggs"]), access=DataAccess.FULL_TOPOLOGY)
     jobs = [
         [*tiny, f"run_dir={root}/llcg"],
         [*tiny, f"run_dir={root}/again"],

@@ -13,11 +13,12 @@ from pathlib import Path
 
 import torch
 
-from llcg_dist import train
 from llcg_dist.algorithms import build_algorithm
 from llcg_dist.comm.ledger import Ledger
 from llcg_dist.comm.torch_dist import Cluster
 from llcg_dist.config.compose import load_config
+from llcg_dist.job.process import Rank
+from llcg_dist.job.run import take_part
 
 opened: set[str] = set()
 
@@ -39,8 +40,8 @@ def main() -> None:
         opened.clear()
         config = load_config(overrides)
         algorithm = build_algorithm(config)
-        cluster.ledger = Ledger(algorithm.crosses)
-        train.take_part(config, algorithm, cluster, train.Rank())
+        cluster.ledger = Ledger(algorithm.allowed_messages)
+        take_part(config, algorithm, cluster, Rank())
         with open(f"{config.run_dir}.opened.{rank}.json", "w") as file:
             json.dump(sorted(opened), file)
     cluster.close()

@@ -6,9 +6,10 @@ import time
 from typing import Any
 
 from llcg_dist import train
+from llcg_dist.job import run
 
 SECONDS = float(sys.argv[1])
-find_store = train.ensure_store
+find_store = run.ensure_store
 
 
 def find_store_slowly(*arguments: Any, **keywords: Any) -> Any:
@@ -16,7 +17,7 @@ def find_store_slowly(*arguments: Any, **keywords: Any) -> Any:
     return find_store(*arguments, **keywords)
 
 
-train.ensure_store = find_store_slowly
+run.ensure_store = find_store_slowly
 code = train.main(sys.argv[2:])
 sys.stdout.flush()
 os._exit(code)

@@ -11,7 +11,7 @@ from llcg_dist.comm.audit import Reading
 from llcg_dist.comm.audit import verdict as verdict_on
 from llcg_dist.config.compose import load_config
 from tests.distributed.audited import LEAKED
-from tests.distributed.jobs import Outcome, rows, summary, torchrun
+from tests.helpers.jobs import Outcome, rows, summary, torchrun
 
 TINY = ["experiment=tiny", "dataset.features=64", "cluster.audit=true"]
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from tests.distributed.jobs import rows, summary
+from tests.helpers.jobs import rows, summary
 
 P, K, ROUNDS = 2, 3, 4
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from tests.distributed.jobs import rows
 from tests.distributed.test_llcg_plus import alone
+from tests.helpers.jobs import rows
 
 SCORES = ("val_score", "test_score")
 OTHER = {"average": "recalibrate", "recalibrate": "average"}

@@ -7,7 +7,7 @@ import torch
 
 from llcg_dist import train
 from llcg_dist.config.compose import load_config
-from tests.distributed.jobs import llcg, summary
+from tests.helpers.jobs import llcg, summary
 
 SEEDS = (0, 1)
 

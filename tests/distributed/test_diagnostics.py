@@ -9,9 +9,9 @@ import pytest
 from llcg_dist import train
 from llcg_dist.config.compose import load_config
 from tests.distributed.conftest import BASELINES, TINY
-from tests.distributed.jobs import rows, summary
 from tests.distributed.test_baselines import sizes, wire
 from tests.distributed.test_equivalence import without_times
+from tests.helpers.jobs import rows, summary
 
 NAMES = {"kappa_a_sq", "kappa_x_sq", "kappa_sq", "sigma_bias_sq", "sigma_var_sq", "sigma_global_sq"}
 NAMES |= {"g_local", "g_global", "lipschitz", "theorem1_K", "theorem2_S"}

@@ -7,7 +7,7 @@ from llcg_dist.data.partition import ensure_store
 from llcg_dist.data.store import read_shard
 from llcg_dist.doctor.memory import IMPORTS_PRIVATE, IMPORTS_SHARED
 from llcg_dist.doctor.plan import make_plan
-from tests.distributed.jobs import Outcome, llcg, summary
+from tests.helpers.jobs import Outcome, llcg, summary
 
 LARGE_CORRECTION = [
     "dataset.nodes=40000", "dataset.features=256", "dataset.degree=20", "model.hidden=256", "partition=random",

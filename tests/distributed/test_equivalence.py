@@ -9,7 +9,7 @@ import torch
 from llcg_dist import train
 from llcg_dist.config.compose import load_config
 from tests.distributed.conftest import BASELINES, TINY, ZOO, own_graph
-from tests.distributed.jobs import llcg, rows, summary, torchrun
+from tests.helpers.jobs import llcg, rows, summary, torchrun
 
 LOOPBACK = {"llcg": [], "gcn": ["model=gcn", "algorithm.averaging=train_nodes"]} | BASELINES
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.distributed.jobs import Outcome, finish, llcg, members, rank_of, start_llcg, torchrun, wait_until_gone
+from tests.helpers.jobs import Outcome, finish, llcg, members, rank_of, start_llcg, torchrun, wait_until_gone
 
 LONG = ["experiment=tiny", "num_rounds=100000", "evaluate.every=0"]
 

@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.distributed.jobs import REPOSITORY, finish, start
+from tests.helpers.jobs import REPOSITORY, finish, start
 
 
 @pytest.mark.full
 def test_a_figure_is_run_drawn_and_not_run_again(tmp_path: Path) -> None:
     tiny = ["num_rounds=2", "dataset.nodes=400", "dataset.classes=4", "algorithm.K=1", "cluster.num_machines=2"]
     places = ["--runs", str(tmp_path / "runs"), "--out", str(tmp_path / "out"), f"partition.root={tmp_path}/parts"]
-    command = [sys.executable, "-m", "bench.figures", "--only", "fig9_minibatch", *places, *tiny]
+    command = [sys.executable, "-m", "studies.figures", "--only", "fig9_minibatch", *places, *tiny]
     first = finish(start(command, REPOSITORY))
     assert first.code == 0, first
     assert "6 of 6 jobs done" in first.out

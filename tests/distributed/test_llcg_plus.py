@@ -8,12 +8,12 @@ import pytest
 import torch
 
 from llcg_dist import train
-from llcg_dist.comm.handshake import identity
 from llcg_dist.config.compose import load_config
 from llcg_dist.data.graph import TRAIN
 from llcg_dist.data.partition import store_path
 from llcg_dist.data.store import read_shard
-from tests.distributed.jobs import rows, summary, torchrun
+from llcg_dist.job.handshake import identity
+from tests.helpers.jobs import rows, summary, torchrun
 
 TINY = ["experiment=tiny", "cluster.num_machines=2", "num_rounds=4", "algorithm.K=3"]
 CALIBRATED = ["algorithm=llcg_plus", "train.local_loss=calibrated"]

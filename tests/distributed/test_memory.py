@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from tests.distributed.jobs import llcg, summary
+from tests.helpers.jobs import llcg, summary
 
 # The same step on both graphs: same widths, batches, fan-out and number of steps; only the number of nodes differs.
 STEP = [

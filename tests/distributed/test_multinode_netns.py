@@ -12,9 +12,9 @@ import torch
 from llcg_dist import train
 from llcg_dist.config.compose import load_config
 from llcg_dist.data.partition import ensure_store
-from tests.distributed.jobs import Outcome, finish, members
-from tests.distributed.netns import PORT, Host, hosts, multinode
-from tests.distributed.sockets import listening
+from tests.helpers.jobs import Outcome, finish, members
+from tests.helpers.netns import PORT, Host, hosts, multinode
+from tests.helpers.sockets import listening
 
 
 @pytest.fixture(scope="module")

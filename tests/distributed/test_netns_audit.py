@@ -5,8 +5,8 @@ from pathlib import Path
 
 from llcg_dist.config.compose import load_config
 from llcg_dist.data.partition import ensure_store
-from tests.distributed.jobs import BIN, finish, rows, start
-from tests.distributed.netns import Host, hosts
+from tests.helpers.jobs import BIN, finish, rows, start
+from tests.helpers.netns import Host, hosts
 
 JOB = ["experiment=tiny", "cluster.num_machines=4", "num_rounds=5", "model.layers=3", "model.hidden=384"]
 

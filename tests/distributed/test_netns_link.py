@@ -7,8 +7,8 @@ import torch
 
 from llcg_dist import train
 from llcg_dist.config.compose import load_config
-from tests.distributed.jobs import BIN, finish, is_alive, members, rank_of, start
-from tests.distributed.netns import Host, hosts
+from tests.helpers.jobs import BIN, finish, is_alive, members, rank_of, start
+from tests.helpers.netns import Host, hosts
 
 TIMEOUT = 5
 JOB = ["experiment=tiny", "num_rounds=200", f"cluster.timeout={TIMEOUT}", "cluster.join_timeout=60"]

@@ -6,8 +6,8 @@ import subprocess
 import time
 from pathlib import Path
 
-from tests.distributed.jobs import finish, members, rank_of, start, start_llcg
-from tests.distributed.sockets import listening
+from tests.helpers.jobs import finish, members, rank_of, start, start_llcg
+from tests.helpers.sockets import listening
 
 JOB = ["experiment=tiny", "num_rounds=100000", "evaluate.every=0", "cluster.max_restarts=1", "run_dir=run"]
 LOOPBACK = {"127.0.0.1", "::1"}

@@ -19,7 +19,7 @@ from llcg_dist import train
 from llcg_dist.config.compose import load_config
 from llcg_dist.data.partition import ensure_store
 from llcg_dist.errors import TrainingError, UserError
-from tests.distributed.jobs import BIN, finish, is_alive, llcg, members, rank_of, rows, start, start_llcg, summary
+from tests.helpers.jobs import BIN, finish, is_alive, llcg, members, rank_of, rows, start, start_llcg, summary
 
 ROUNDS = 80
 JOB = ["experiment=tiny", f"num_rounds={ROUNDS}", "algorithm.K=2", "cluster.max_restarts=3"]

@@ -10,9 +10,9 @@ import torch
 
 from llcg_dist import train
 from llcg_dist.config.compose import load_config
-from tests.distributed.jobs import BIN, REPOSITORY, finish, rows, start
-from tests.distributed.slurm import Slurm, processes_of
-from tests.distributed.sockets import listening
+from tests.helpers.jobs import BIN, REPOSITORY, finish, rows, start
+from tests.helpers.slurm import Slurm, processes_of
+from tests.helpers.sockets import listening
 
 SCRIPT = str(REPOSITORY / "launch" / "slurm.sbatch")
 
@@ -28,7 +28,7 @@ def model_in_one_process(folder: Path, *job: str) -> bytes:
 def test_slurm_trains_over_both_nodes_to_the_bits_of_llcg_train(slurm: Slurm, tmp_path: Path) -> None:
     job = ["experiment=tiny", "cluster.num_machines=3"]
     number = slurm.sbatch(SCRIPT, *job, cwd=tmp_path)
-    seen: dict[str, set[str]] = {"llcg_dist.cli.slurm": set(), "llcg_dist.train": set()}
+    seen: dict[str, set[str]] = {"llcg_dist.cli.launch.slurm": set(), "llcg_dist.train": set()}
 
     def look_at_ports() -> None:
         for pid in processes_of(slurm):
@@ -47,7 +47,10 @@ def test_slurm_trains_over_both_nodes_to_the_bits_of_llcg_train(slurm: Slurm, tm
     ranks = json.loads((run_dir / "logs" / "ranks.json").read_text())["rank_of_part"]
     assert sorted(ranks) == [1, 2, 3]
     assert "round 3/3" in log
-    assert seen == {"llcg_dist.cli.slurm": {"127.0.0.1"}, "llcg_dist.train": {"127.0.0.1"}}  # the nodes' NodeAddr
+    assert seen == {
+        "llcg_dist.cli.launch.slurm": {"127.0.0.1"},
+        "llcg_dist.train": {"127.0.0.1"},
+    }  # the nodes' NodeAddr
 
     assert (run_dir / "model.pt").read_bytes() == model_in_one_process(tmp_path, *job)
     assert not processes_of(slurm)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.distributed.jobs import finish, members, rank_of, rows, start_llcg
+from tests.helpers.jobs import finish, members, rank_of, rows, start_llcg
 
 
 def rss_and_files(pid: int) -> tuple[int, int]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from omegaconf import OmegaConf
 
-from tests.distributed.jobs import BIN, Outcome, finish, llcg, rows, start, start_llcg, summary, wait_until_gone
+from tests.helpers.jobs import BIN, Outcome, finish, llcg, rows, start, start_llcg, summary, wait_until_gone
 
 TINY = ["experiment=tiny", "cluster.backend=loopback"]
 

@@ -18,17 +18,17 @@ import pytest
 import torch
 
 from llcg_dist import train
-from llcg_dist.checkpoint import SERVER, CheckpointFiles, _hash
 from llcg_dist.config.compose import load_config
 from llcg_dist.config.datasets import FilesConfig
 from llcg_dist.data.datasets import load_dataset
 from llcg_dist.data.partition import ensure_store
 from llcg_dist.data.store import read_manifest, read_shard
 from llcg_dist.errors import UserError
-from llcg_dist.record import read_rows
+from llcg_dist.job.checkpoint import SERVER, CheckpointFiles, _hash
+from llcg_dist.job.run_dir import inspect_run_dir
+from llcg_dist.job.server import Server
+from llcg_dist.records.rows import read_rows
 from llcg_dist.report import find_runs, write_report
-from llcg_dist.run_dir import examine
-from llcg_dist.server import Server
 from tests.fuzz.mutate import mutate_bytes, mutate_json
 
 INPUTS = int(os.environ.get("LLCG_FUZZ_INPUTS", 5000))
@@ -183,7 +183,7 @@ def test_records(good: Path, tmp_path: Path) -> None:
         name = chance.choice(sorted(contents))
         mutate = mutate_json if name in ("summary.json", "partition.json") else mutate_bytes
         with damaged(run_dir / name, mutate(chance, contents[name])):
-            examine(config, run_dir)
+            inspect_run_dir(config, run_dir)
             read_rows(run_dir, 2)
             find_runs([run_dir])
             if chance.random() < 0.02:  # drawing takes a while

@@ -18,7 +18,7 @@ from llcg_dist.data.datasets.synthetic import generate
 from llcg_dist.errors import UserError
 from llcg_dist.predict import predict, read_run_config
 from llcg_dist.train import main as train
-from tests.unit.raw_files import own_arithmetic
+from tests.helpers.raw_files import own_arithmetic
 
 pytestmark = pytest.mark.usefixtures(own_arithmetic.__name__)
 

@@ -20,7 +20,7 @@ def test_other_keys_give_other_draws_and_the_same_key_the_same(one: tuple[int, .
 
 
 def test_parts_the_server_and_the_initial_weights_are_different_people() -> None:
-    people = [seeding.SERVER, seeding.INITIAL_WEIGHTS, *(seeding.part(p) for p in range(100))]
+    people = [seeding.SERVER_STREAM, seeding.INITIAL_WEIGHTS_STREAM, *(seeding.part_stream(p) for p in range(100))]
     assert len(set(people)) == len(people)
 
 

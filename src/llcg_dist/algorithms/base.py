@@ -6,24 +6,24 @@ from torch import Tensor
 
 from llcg_dist.comm.ledger import Kind
 from llcg_dist.config.schema import Config
-from llcg_dist.core.average import weighted_average
-from llcg_dist.core.schedule import local_steps
-from llcg_dist.data.derived import Reads
+from llcg_dist.data.derived import DataAccess
+from llcg_dist.training.average import weighted_average
+from llcg_dist.training.schedule import local_steps
 
-Walk = Callable[[Tensor, int, int | str], Tensor]
+CorrectionSteps = Callable[[Tensor, int, int | str], Tensor]
 """(theta, round, steps) -> theta: gradient steps on the server's whole graph; auto takes as many as it sees fit."""
 
 
 class Algorithm:
     """Local steps on every part, then averaging. Subclasses override only what differs."""
 
-    crosses: frozenset[Kind] = frozenset({Kind.PARAMETERS})
+    allowed_messages: frozenset[Kind] = frozenset({Kind.PARAMETERS})
     """Kinds of message that may cross besides control; any other is an error."""
 
     trains_on_parts = True
     """One process per part (False: rank 0 alone)."""
 
-    reads: Reads = Reads.PART
+    data_access: DataAccess = DataAccess.PART
     """What a machine samples from."""
 
     shares_gradients = False
@@ -41,6 +41,6 @@ class Algorithm:
         """θ after the machines' round; `theta` is what they started from."""
         return weighted_average(updates, weights)
 
-    def correct(self, theta: Tensor, round_: int, walk: Walk) -> Tensor:
+    def correct(self, theta: Tensor, round_: int, correction_steps: CorrectionSteps) -> Tensor:
         """θ after the server's own steps, if the method takes any."""
         return theta

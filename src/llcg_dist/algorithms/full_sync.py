@@ -11,5 +11,5 @@ class FullSync(Ggs):
     floats that differ between them.
     """
 
-    crosses = Ggs.crosses | {Kind.GRADIENTS}
+    allowed_messages = Ggs.allowed_messages | {Kind.GRADIENTS}
     shares_gradients = True

@@ -5,17 +5,17 @@ import sys
 from collections.abc import Sequence
 
 from llcg_dist.algorithms import Algorithm, build_algorithm
-from llcg_dist.cli.console import print_error, say, table
 from llcg_dist.cli.parts import print_parts
 from llcg_dist.config.compose import load_config
 from llcg_dist.config.schema import Config
 from llcg_dist.data.partition import ensure_store, store_path
-from llcg_dist.data.store import held_parts, read_shard
+from llcg_dist.data.store import parts_on_disk, read_shard
 from llcg_dist.doctor import ERROR, OK, WARN, Finding, check_parts_and_memory, num_processes
 from llcg_dist.doctor.findings import size
 from llcg_dist.doctor.host import Host, this_host
 from llcg_dist.doctor.host_rules import check_host, check_processes
 from llcg_dist.errors import UserError
+from llcg_dist.records.console import print_error, say, table
 
 USAGE = """usage: llcg doctor [--ranks-here=N] [key=value ...]
 
@@ -66,12 +66,12 @@ def _ranks_here(arguments: Sequence[str], ranks: int) -> int:
 
 def _of_the_store(config: Config, algorithm: Algorithm, host: Host, ranks_here: int) -> list[Finding]:
     path = store_path(config)
-    held = held_parts(path)
+    held = parts_on_disk(path)
     if held and not (path / "manifest.json").exists():
         what = f"{path} holds part(s) {', '.join(map(str, held))} alone"
         return [Finding(OK, "parts", what, "machines can run here, rank 0 cannot: examine the rest on its host")]
     try:
-        store, manifest = ensure_store(config, say, algorithm.reads)
+        store, manifest = ensure_store(config, say, algorithm.data_access)
         print_parts(manifest)
         return check_parts_and_memory(config, algorithm, store, manifest, host, ranks_here)
     except UserError as error:

@@ -8,13 +8,13 @@ from dataclasses import MISSING
 from pathlib import Path
 
 from llcg_dist import __version__
-from llcg_dist.cli.console import print_error, say, table
-from llcg_dist.cli.forked import fork_server
 from llcg_dist.cli.help import describe
-from llcg_dist.comm.devices import forks_ranks, gpu_here
+from llcg_dist.cli.launch.forked import fork_server
 from llcg_dist.config.compose import load_config
 from llcg_dist.config.schema import Config
 from llcg_dist.errors import TrainingError, UserError
+from llcg_dist.job.devices import forks_ranks, gpu_here
+from llcg_dist.records.console import print_error, say, table
 
 _USAGE = """usage: llcg COMMAND [key=value ...]
 
@@ -84,7 +84,7 @@ def _partition(arguments: list[str]) -> int:
 
     overrides, share, target = _take_share(arguments)
     config = load_config(overrides)
-    store, manifest = ensure_store(config, say, build_algorithm(config).reads)
+    store, manifest = ensure_store(config, say, build_algorithm(config).data_access)
     print_parts(manifest)
     say(f"parts in {store}")
     if share:
@@ -108,7 +108,7 @@ def _take_share(arguments: list[str]) -> tuple[list[str], str, str]:
 def _train(arguments: list[str]) -> int:
     overrides = [argument for argument in arguments if argument not in ("-m", "--multirun")]
     if len(overrides) < len(arguments):
-        from llcg_dist.cli.sweep import sweep
+        from llcg_dist.cli.sweep.sweep import sweep
 
         return sweep(overrides)
     return train_job(overrides)
@@ -132,7 +132,7 @@ def train_job(overrides: list[str], forked: bool = False) -> int:
         from llcg_dist.train import main as train_alone
 
         return train_alone(overrides)
-    from llcg_dist.cli.launch import launch
+    from llcg_dist.cli.launch.elastic import launch
 
     existed = run_dir.exists()
     code = launch(num_processes, config.cluster, run_dir, _without_run_dir(overrides))
@@ -151,16 +151,16 @@ def check_job(config: Config) -> tuple[int, Path]:
     from llcg_dist.doctor import ERROR, WARN, num_processes
     from llcg_dist.doctor import check_job as examine_job
     from llcg_dist.doctor.host import this_host
-    from llcg_dist.loggers import require_installed
-    from llcg_dist.run_dir import RunState, choose_run_dir, examine
+    from llcg_dist.job.run_dir import RunState, choose_run_dir, inspect_run_dir
+    from llcg_dist.records.loggers import require_installed
 
     require_installed(config)
     algorithm = build_algorithm(config)
     algorithm.local_steps()
     run_dir = choose_run_dir(config)
-    if examine(config, run_dir) is RunState.FINISHED:
+    if inspect_run_dir(config, run_dir) is RunState.FINISHED:
         return 0, run_dir
-    store, manifest = ensure_store(config, say, algorithm.reads)
+    store, manifest = ensure_store(config, say, algorithm.data_access)
     findings = examine_job(config, algorithm, store, manifest, this_host(config.cluster.interface))
     for finding in findings:
         if finding.level == ERROR:

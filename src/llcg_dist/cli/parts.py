@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from llcg_dist.cli.console import percent, say, table
 from llcg_dist.data.cut import label_skew
+from llcg_dist.records.console import percent, say, table
 
 
 def print_parts(manifest: dict[str, Any]) -> None:

@@ -15,21 +15,21 @@ from math import ceil, log2
 from pathlib import Path
 from typing import Any
 
-from llcg_dist.comm.heartbeat import beat_interval
-from llcg_dist.comm.rendezvous import POLL_INTERVAL
+from llcg_dist.comm.liveness import beat_interval
+from llcg_dist.comm.rendezvous import POLL_SECONDS
 from llcg_dist.comm.sockets import Connection, since, tcp_connections
 from llcg_dist.comm.torch_dist import Cluster
 from llcg_dist.errors import TrainingError, UserError
 
-HEADERS = 144
+HEADER_BYTES = 144
 """Bytes that Gloo adds to a message: three headers of 48 (ready to send, ready to receive, the message itself)."""
-GREETING = 8
+CONNECT_BYTES = 8
 """Bytes with which Gloo opens a connection."""
-REQUEST = 128
+STORE_REQUEST_BYTES = 128
 """Bytes that a question to the store and its answer may take; a heartbeat's took 59."""
-MEETING = 1024
+RENDEZVOUS_BYTES = 1024
 """Store bytes that a rank may take to find the address of another, in one group; it took 400 to 600."""
-FEW = 32
+OTHER_REQUESTS = 32
 """Questions to the store that a rank may ask besides: to enter it, and before the sockets are read."""
 
 
@@ -67,11 +67,11 @@ class Audit:
 
     def take_part(self, cluster: Cluster) -> dict[str, Any] | None:
         """All ranks together, after their last exchange. The server gets the verdict, as wire.json will hold it."""
-        own = cluster.in_silence(lambda: asdict(self._read(cluster)))
+        own = cluster.at_quiescence(lambda: asdict(self._read(cluster)))
         messages, counted = cluster.ledger.since_start()
         readings = [Reading(**row) for row in cluster.gather_json(own)]
         if readings:
-            barrier = cluster.size * ceil(log2(cluster.size))  # the messages of `in_silence`
+            barrier = cluster.size * ceil(log2(cluster.size))  # the messages of `at_quiescence`
             self._verdict = verdict(readings, counted, messages + barrier)
         return self._verdict
 
@@ -80,7 +80,7 @@ class Audit:
         carried = [c for c in since(self._before, connections) if not _is_stores(c)]
         peers = cluster.size - 1
         watched, polled = (peers, 5 * peers) if cluster.rank == 0 else (1, 1)
-        polls = polled * (1 + (self._joined - self._started) / POLL_INTERVAL)
+        polls = polled * (1 + (self._joined - self._started) / POLL_SECONDS)
         beats = (2 + 2 * watched) * (2 + (now - self._joined) / self._beat_interval)
         return Reading(
             sent=sum(c.sent for c in carried),
@@ -89,9 +89,9 @@ class Audit:
             sent_again=sum(c.sent_again for c in carried),
             connections=len(carried),
             joining_bytes=_store_bytes(self._before, self._at_join),
-            joining_allowance=int(REQUEST * (polls + FEW) + MEETING * cluster.size),
+            joining_allowance=int(STORE_REQUEST_BYTES * (polls + OTHER_REQUESTS) + RENDEZVOUS_BYTES * cluster.size),
             store_bytes=_store_bytes(self._at_join, connections),
-            store_allowance=int(REQUEST * (beats + FEW) + MEETING * cluster.size),
+            store_allowance=int(STORE_REQUEST_BYTES * (beats + OTHER_REQUESTS) + RENDEZVOUS_BYTES * cluster.size),
         )
 
     @property
@@ -131,7 +131,7 @@ def _store_port() -> int:
 def verdict(readings: Sequence[Reading], ledger_bytes: int, messages: int) -> dict[str, Any]:
     """The `audit` of wire.json. What is sent once is received once: two sums to compare with the ledger."""
     total = {f.name: sum(getattr(reading, f.name) for reading in readings) for f in fields(Reading)}
-    tolerance = HEADERS * messages + GREETING * total["connections"]
+    tolerance = HEADER_BYTES * messages + CONNECT_BYTES * total["connections"]
     found = {
         "ledger_bytes": ledger_bytes,
         "messages": messages,

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from llcg_dist.errors import ProtocolError
 
-CONTROL_LIMIT = 4096
+CONTROL_BYTES_LIMIT = 4096
 """Control bytes that may cross per machine and round."""
 ROW_NUMBERS, ROWS = "row numbers", "rows"
 """What a message of features holds: which rows are wanted (and how many), or the rows."""
@@ -114,8 +114,8 @@ class Ledger:
             return
         if message.kind is Kind.CONTROL:
             self._control_per_machine += message.bytes
-            if self._control_per_machine > CONTROL_LIMIT:
-                raise ProtocolError(f"more than {CONTROL_LIMIT} control bytes per machine and round")
+            if self._control_per_machine > CONTROL_BYTES_LIMIT:
+                raise ProtocolError(f"more than {CONTROL_BYTES_LIMIT} control bytes per machine and round")
         if message.direction is Direction.DOWN:
             self._answers[message.kind] += 1
         self._round[message.kind, message.direction] += machines * message.bytes

@@ -5,9 +5,10 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from llcg_dist.comm.channel import MachineRound, Order, Trainee, Update
-from llcg_dist.comm.features import FeatureTraffic, count_features
+from llcg_dist.comm.channel import MachineProtocol
 from llcg_dist.comm.ledger import Direction, Kind, Ledger, Message
+from llcg_dist.comm.messages import MachineRound, TrainRequest, Update
+from llcg_dist.comm.remote_rows import FeatureTraffic, count_features
 
 
 class LoopbackChannel:
@@ -16,18 +17,18 @@ class LoopbackChannel:
 
     parallel = False
 
-    def __init__(self, machines: Sequence[Trainee], ledger: Ledger, metered: bool = True) -> None:
+    def __init__(self, machines: Sequence[MachineProtocol], ledger: Ledger, metered: bool = True) -> None:
         self._machines = machines
         self._rounds: list[MachineRound] = []
         self._mean: Tensor | None = None
         self._metered = metered
         self.ledger = ledger
 
-    def broadcast(self, order: Order) -> None:
-        self._orders = [machine.receive(order) for machine in self._machines]
-        if order.theta is not None:
-            self._count(order.theta, Kind.PARAMETERS, Direction.DOWN)
-        self._count(torch.tensor([order.whole_round]), Kind.CONTROL, Direction.DOWN)
+    def broadcast(self, request: TrainRequest) -> None:
+        self._requests = [machine.receive(request) for machine in self._machines]
+        if request.theta is not None:
+            self._count(request.theta, Kind.PARAMETERS, Direction.DOWN)
+        self._count(torch.tensor([request.durable_round]), Kind.CONTROL, Direction.DOWN)
 
     def gather_gradients(self, round_: int) -> Sequence[Tensor]:
         gradients = [machine.send(self._mean) for machine in self._started(round_)]  # type: ignore[arg-type]
@@ -40,9 +41,9 @@ class LoopbackChannel:
 
     def gather_measured(self) -> Sequence[Tensor]:
         gradients = []
-        for machine, order in zip(self._machines, self._orders, strict=True):
-            assert order.theta is not None
-            gradients.append(machine.measure(order.theta))
+        for machine, request in zip(self._machines, self._requests, strict=True):
+            assert request.theta is not None
+            gradients.append(machine.measure(request.theta))
         with self.ledger.also_allowing(Kind.GRADIENTS):
             self._count(gradients[0], Kind.GRADIENTS, Direction.UP)
         return gradients
@@ -53,15 +54,15 @@ class LoopbackChannel:
         for update in updates[:1]:
             if update.theta.numel():
                 self._count(update.theta, Kind.PARAMETERS, Direction.UP)
-            self._count(update.report.pack(), Kind.CONTROL, Direction.UP)
+            self._count(update.stats.pack(), Kind.CONTROL, Direction.UP)
         for update in updates:
-            count_features(update.report, self.ledger)
+            count_features(update.stats, self.ledger)
         return updates
 
     def _started(self, round_: int) -> list[MachineRound]:
         if not self._rounds:
-            turns = zip(self._machines, self._orders, strict=True)
-            self._rounds = [machine.learn(order, round_) for machine, order in turns]
+            turns = zip(self._machines, self._requests, strict=True)
+            self._rounds = [machine.learn(request, round_) for machine, request in turns]
         return self._rounds
 
     def _finish(self, machine: MachineRound) -> Update:

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from llcg_dist.errors import PeerLostError, UserError
 
-POLL_INTERVAL = 0.02
+POLL_SECONDS = 0.02
 
 
 class Store(Protocol):
@@ -27,10 +27,10 @@ class Store(Protocol):
 
 def fresh_prefix(store: Store, rank: int, size: int, limit: float) -> str:
     """The same new prefix at every rank; raises PeerLostError with the missing ranks after `limit` seconds."""
-    return _greet(store, size, limit) if rank == 0 else _be_greeted(store, rank, limit)
+    return _welcome_ranks(store, size, limit) if rank == 0 else _join(store, rank, limit)
 
 
-def consult(
+def negotiate(
     store: Store,
     rank: int,
     size: int,
@@ -66,12 +66,24 @@ def pick_server(everyone: Sequence[dict[str, Any]]) -> int:
     return score.index(max(score))
 
 
-def exchanged(rank: int, server: int) -> int:
+def choose_backend(requested: str, own_gpu: Sequence[bool]) -> str:
+    """torch.distributed's name for cluster.backend. `own_gpu[r]`: rank r has a GPU that no other rank uses.
+
+    NCCL wants one for each rank, and has Gloo beside it for CPU tensors. Otherwise models cross through the CPU,
+    wherever they are trained.
+    """
+    if requested == "nccl" and not all(own_gpu):
+        rank = list(own_gpu).index(False)
+        raise UserError(f"cluster.backend=nccl: rank {rank} has no GPU of its own; use cluster.backend=auto")
+    return "cpu:gloo,cuda:nccl" if requested in ("auto", "nccl") and all(own_gpu) else "gloo"
+
+
+def swapped_rank(rank: int, server: int) -> int:
     """Our number for torchrun's rank: the server is 0, and the rank that was 0 takes its number. Its own inverse."""
     return {0: server, server: 0}.get(rank, rank)
 
 
-def _greet(store: Store, size: int, limit: float) -> str:
+def _welcome_ranks(store: Store, size: int, limit: float) -> str:
     prefix = f"llcg/{uuid.uuid4().hex[:12]}"
     end = time.monotonic() + limit
     missing = set(range(1, size))
@@ -85,11 +97,11 @@ def _greet(store: Store, size: int, limit: float) -> str:
         if missing and time.monotonic() > end:
             names = ", ".join(f"rank {rank}" for rank in sorted(missing))
             raise PeerLostError(f"{names} did not join within cluster.join_timeout={limit:g} s")
-        time.sleep(POLL_INTERVAL)
+        time.sleep(POLL_SECONDS)
     return prefix
 
 
-def _be_greeted(store: Store, rank: int, limit: float) -> str:
+def _join(store: Store, rank: int, limit: float) -> str:
     word = uuid.uuid4().hex[:12]
     end = time.monotonic() + limit
     store.set(f"llcg/hello/{rank}", word)
@@ -100,7 +112,7 @@ def _be_greeted(store: Store, rank: int, limit: float) -> str:
             return answer[1]
         if time.monotonic() > end:
             raise PeerLostError(f"rank 0 did not answer within cluster.join_timeout={limit:g} s")
-        time.sleep(POLL_INTERVAL)
+        time.sleep(POLL_SECONDS)
 
 
 def _wait_for(store: Store, key: str, rank: int, limit: float) -> str:
@@ -108,7 +120,7 @@ def _wait_for(store: Store, key: str, rank: int, limit: float) -> str:
     while not (value := _read(store, key)):
         if time.monotonic() > end:
             raise PeerLostError(f"rank {rank} did not join within cluster.join_timeout={limit:g} s")
-        time.sleep(POLL_INTERVAL)
+        time.sleep(POLL_SECONDS)
     return value
 
 
@@ -119,7 +131,7 @@ def _stay_until_heard(store: Store, rank: int, size: int, limit: float) -> None:
     while rank == 0 and time.monotonic() < end:
         if all(_read(store, f"heard/{other}") for other in range(size)):
             return
-        time.sleep(POLL_INTERVAL)
+        time.sleep(POLL_SECONDS)
 
 
 def _read(store: Store, key: str) -> str:

@@ -21,23 +21,22 @@ import torch.distributed as dist
 from torch import Tensor
 from torch.distributed.distributed_c10d import _set_pg_timeout
 
-from llcg_dist.comm.devices import choose_backend
 from llcg_dist.comm.envelope import Envelope
-from llcg_dist.comm.heartbeat import Heartbeat
 from llcg_dist.comm.ledger import Direction, Kind, Ledger, Message, Phase
+from llcg_dist.comm.liveness import Heartbeat
 from llcg_dist.comm.network import listen_on, use_interface
-from llcg_dist.comm.rendezvous import consult, exchanged, fresh_prefix, pick_server
+from llcg_dist.comm.rendezvous import choose_backend, fresh_prefix, negotiate, pick_server, swapped_rank
 from llcg_dist.comm.waiter import Waiter
 from llcg_dist.errors import PeerLostError, ProtocolError, UserError
 
-_NAP = 2e-3
-_LARGEST_JSON = 1 << 20
+_POLL_SECONDS = 2e-3
+_LARGEST_JSON_BYTES = 1 << 20
 REFUSED = "llcg/refused"
 """Key of the job's store: why no rank should start again."""
 
 
 @dataclass(frozen=True)
-class Means:
+class RankResources:
     """What a rank brings to its job. The first rank with the whole graph, and the run if there is one, serves."""
 
     interface: str | None = None
@@ -50,19 +49,19 @@ class Means:
 class Cluster:
     """The process group of one job, from joining it to leaving it in order. Nothing crosses it uncounted."""
 
-    def __init__(self, backend: str, join_timeout: float, ledger: Ledger, means: Means | None = None) -> None:
+    def __init__(self, backend: str, join_timeout: float, ledger: Ledger, means: RankResources | None = None) -> None:
         """`backend` is cluster.backend; which it becomes, and who is rank 0, follows from the means of all ranks."""
         rank, self.size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
         limit = timedelta(seconds=join_timeout)
-        says = _say(means or Means())
+        says = _say(means or RankResources())
         try:
             self._store = _connect_store(limit, hosts=rank == 0)
             self._prefix = fresh_prefix(self._store, rank, self.size, join_timeout)
             own = dist.PrefixStore(self._prefix, self._store)
-            verdict = consult(own, rank, self.size, says, partial(_decide, backend), join_timeout)
+            verdict = negotiate(own, rank, self.size, says, partial(_decide, backend), join_timeout)
             self.server = int(verdict["server"])
             """The number that torchrun gave to the server; to us it is rank 0."""
-            self.rank = exchanged(rank, self.server)
+            self.rank = swapped_rank(rank, self.server)
             dist.init_process_group(verdict["backend"], store=own, rank=self.rank, world_size=self.size, timeout=limit)
         except UserError as error:
             self.refuse(str(error))
@@ -72,7 +71,7 @@ class Cluster:
         self._group_store, self._meetings = own, 0
         self._heartbeat: Heartbeat | None = None
         self._waiter = Waiter()
-        self._under_way: list[Any] = []
+        self._pending: list[Any] = []
         """Sent and not waited for yet; the envelope stays as it is until the next wait."""
         self.wire_device = "cuda" if "nccl" in verdict["backend"] else "cpu"
         self.backend: str = verdict["backend"]
@@ -103,7 +102,7 @@ class Cluster:
         envelope = own or next(iter(received.values()))
         self._count_enclosed(envelope, kind, Direction.UP)
         if own is not None:
-            self._under_way.append(dist.isend(own.bytes, 0))
+            self._pending.append(dist.isend(own.bytes, 0))
             return
         self.wait(*(dist.irecv(envelope.bytes, rank) for rank, envelope in received.items()))
         self.received_bytes += sum(envelope.bytes.nbytes for envelope in received.values())
@@ -112,7 +111,7 @@ class Cluster:
         """Rank 0's, written into everyone's; rank 0 does not wait for it."""
         self._count_enclosed(envelope, kind, Direction.DOWN)
         if self.rank == 0:
-            self._under_way.append(dist.broadcast(envelope.bytes, src=0, async_op=True))
+            self._pending.append(dist.broadcast(envelope.bytes, src=0, async_op=True))
         else:
             self._broadcast(envelope.bytes)
 
@@ -134,7 +133,7 @@ class Cluster:
         buffer = encoded if self.rank == 0 else torch.zeros(_checked(int(size)), dtype=torch.uint8)
         return json.loads(bytes(self.broadcast(buffer, Kind.CONTROL, Phase.HANDSHAKE).tolist()))
 
-    def among_machines(self) -> "MachineGroup":
+    def machine_group(self) -> "MachineGroup":
         """For what machines exchange without the server; every rank calls it, in the same place."""
         limit = timedelta(days=365)  # as in `watch`
         return MachineGroup(self, dist.new_group(range(1, self.size), timeout=limit))
@@ -153,7 +152,7 @@ class Cluster:
         """Tells the launchers that this job cannot work, so that none of them starts it again."""
         self._store.set(REFUSED, reason)
 
-    def in_silence(self, read: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    def at_quiescence(self, read: Callable[[], dict[str, Any]]) -> dict[str, Any]:
         """Calls `read` when all that ranks sent each other has arrived and before any sends more. For the audit.
 
         The barrier makes them wait for the slowest; then they meet through the store: no byte moves between them.
@@ -166,7 +165,7 @@ class Cluster:
 
     def _meet(self) -> None:
         self._meetings += 1
-        nap, key = _NAP, f"meeting/{self._meetings}"
+        nap, key = _POLL_SECONDS, f"meeting/{self._meetings}"
         try:
             self._group_store.add(key, 1)
             while self._group_store.add(key, 0) < self.size:
@@ -191,7 +190,7 @@ class Cluster:
 
     def wait(self, *works: Any) -> None:
         """Until they are done, and all that is under way; Python's signal handlers run meanwhile."""
-        under_way, self._under_way = self._under_way, []
+        under_way, self._pending = self._pending, []
         try:
             self._waiter.wait([*under_way, *works])
         except RuntimeError as error:
@@ -214,7 +213,7 @@ class MachineGroup:
         return received
 
 
-def _say(means: Means) -> dict[str, Any]:
+def _say(means: RankResources) -> dict[str, Any]:
     try:
         use_interface(means.interface, os.environ["MASTER_ADDR"])
     except UserError as error:
@@ -250,7 +249,7 @@ def reach_store(host: str, port: int, limit: timedelta) -> dist.TCPStore:
 
 
 def _checked(size: int) -> int:
-    if not 0 < size <= _LARGEST_JSON:
+    if not 0 < size <= _LARGEST_JSON_BYTES:
         raise ProtocolError(f"a handshake message of {size} bytes")
     return size
 

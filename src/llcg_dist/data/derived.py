@@ -18,16 +18,16 @@ from llcg_dist.data.store import Shard, read_arrays, read_json, read_shard, writ
 from llcg_dist.errors import UserError
 
 
-class Reads(StrEnum):
+class DataAccess(StrEnum):
     """What a machine samples from."""
 
     PART = "part"
-    WHOLE_TOPOLOGY = "topology"
+    FULL_TOPOLOGY = "topology"
     PART_AND_HALO = "halo"
 
 
 @dataclass(frozen=True)
-class WholeTopology:
+class FullTopology:
     topology: Topology
     owner: Array
     """[N] the part of every node."""
@@ -43,31 +43,33 @@ class Halo:
     """Of the remote nodes."""
 
 
-def ensure_extras(config: Config, store: Path, reads: Reads, say: Callable[[str], None]) -> None:
+def ensure_derived(config: Config, store: Path, access: DataAccess, say: Callable[[str], None]) -> None:
     """Builds what `reads` needs and the store lacks. The caller holds the lock on the store's folder."""
-    if reads is Reads.WHOLE_TOPOLOGY and not (store / "topology").exists():
+    if access is DataAccess.FULL_TOPOLOGY and not (store / "topology").exists():
         say(f"writing {store / 'topology'}")
         _write_topology(store, read_shard(store / "global"))
-    if reads is Reads.PART_AND_HALO and not _halo_sizes_path(config, store).exists():
+    if access is DataAccess.PART_AND_HALO and not _halo_sizes_path(config, store).exists():
         say(f"storing remote nodes with every part (storage_overhead {config.algorithm.storage_overhead:g})")
         _write_halos(config, store, read_shard(store / "global"))
 
 
-def read_extras(config: Config, reads: Reads, store: Path, part: int, store_id: str) -> WholeTopology | Halo | None:
+def read_derived(
+    config: Config, access: DataAccess, store: Path, part: int, store_id: str
+) -> FullTopology | Halo | None:
     """What the machine of `part` reads besides its part."""
-    if reads is Reads.WHOLE_TOPOLOGY:
+    if access is DataAccess.FULL_TOPOLOGY:
         return read_topology(store, store_id, config.verify)
-    if reads is Reads.PART_AND_HALO:
+    if access is DataAccess.PART_AND_HALO:
         return read_halo(config, store, part, store_id)
     return None
 
 
-def read_topology(store: Path, store_id: str, verify: str) -> WholeTopology:
+def read_topology(store: Path, store_id: str, verify: str) -> FullTopology:
     folder = store / "topology"
     if not folder.exists():
         raise UserError(f"{folder}: no such folder; build it with `llcg partition algorithm=ggs`, and copy it here")
     arrays = read_arrays(folder, ("indptr", "indices", "owner", "position"), store_id, verify)
-    return WholeTopology(Topology(arrays["indptr"], arrays["indices"]), arrays["owner"], arrays["position"])
+    return FullTopology(Topology(arrays["indptr"], arrays["indices"]), arrays["owner"], arrays["position"])
 
 
 def read_halo(config: Config, store: Path, part: int, store_id: str) -> Halo:
@@ -106,10 +108,10 @@ def halo_nodes(graph: Graph, part: Array, count: int, rng: np.random.Generator) 
     return np.sort(chosen)
 
 
-def nodes_read(config: Config, reads: Reads, graph: Graph, owner: Array, part: int) -> tuple[Array, Array]:
+def nodes_read(config: Config, access: DataAccess, graph: Graph, owner: Array, part: int) -> tuple[Array, Array]:
     """The nodes of a part, and the remote ones that are stored with it."""
     own = np.flatnonzero(owner == part)
-    if reads is not Reads.PART_AND_HALO:
+    if access is not DataAccess.PART_AND_HALO:
         return own, own[:0]
     rng = np.random.default_rng(np.random.SeedSequence((config.partition.seed, part)))
     return own, halo_nodes(graph, own, round(config.algorithm.storage_overhead * len(own)), rng)
@@ -130,7 +132,7 @@ def _write_halos(config: Config, store: Path, whole: Shard) -> None:
     graph, owner = whole.graph, whole.extra["assignment"]
     sizes = []
     for part in range(config.cluster.num_machines):
-        own, remote = nodes_read(config, Reads.PART_AND_HALO, graph, owner, part)
+        own, remote = nodes_read(config, DataAccess.PART_AND_HALO, graph, owner, part)
         topology = induced_topology(graph, np.concatenate([own, remote]))
         own_edges = len(induced_topology(graph, own).indices)
         features = select_rows(graph.features, remote)

@@ -8,7 +8,7 @@ from torch import Tensor
 
 
 @dataclass(frozen=True)
-class StoredRows:
+class LazyRows:
     """table[nodes], not copied yet: a first layer that sums neighbours up reads most of them where they are.
 
     It is called like the tensor that it stands for, and becomes one where the rows are wanted on another device or in
@@ -34,18 +34,18 @@ class StoredRows:
     def __getitem__(self, rows: slice | Tensor) -> Tensor:
         return self.table.index_select(0, self.nodes[rows])  # half the time of table[nodes[rows]]
 
-    def gathered(self) -> Tensor:
+    def materialize(self) -> Tensor:
         return self[:]
 
     def to(self, device: str) -> "Rows":
-        return self if self.table.device.type == torch.device(device).type else self.gathered().to(device)
+        return self if self.table.device.type == torch.device(device).type else self.materialize().to(device)
 
     def float(self) -> "Rows":
-        return self if self.table.dtype == torch.float32 else self.gathered().float()
+        return self if self.table.dtype == torch.float32 else self.materialize().float()
 
 
-Rows = Union[Tensor, StoredRows]  # noqa: UP007 - the class above names it before it exists
+Rows = Union[Tensor, LazyRows]  # noqa: UP007 - the class above names it before it exists
 
 
-def gathered(x: Rows) -> Tensor:
-    return x.gathered() if isinstance(x, StoredRows) else x
+def materialize(x: Rows) -> Tensor:
+    return x.materialize() if isinstance(x, LazyRows) else x

@@ -17,7 +17,7 @@ from llcg_dist.config.schema import Config, PartitionConfig
 from llcg_dist.data.atomic_files import make_folder, staged_folder, write_json
 from llcg_dist.data.cut import cut_edge_counts
 from llcg_dist.data.datasets import content_hashes, load_dataset
-from llcg_dist.data.derived import Reads, ensure_extras
+from llcg_dist.data.derived import DataAccess, ensure_derived
 from llcg_dist.data.graph import TRAIN, Graph, induced_subgraph
 from llcg_dist.data.metis import metis_parts
 from llcg_dist.data.rows import Array
@@ -41,7 +41,7 @@ def store_path(config: Config) -> Path:
 
 
 def ensure_store(
-    config: Config, say: Callable[[str], None] = lambda line: None, reads: Reads = Reads.PART
+    config: Config, say: Callable[[str], None] = lambda line: None, access: DataAccess = DataAccess.PART
 ) -> tuple[Path, dict[str, Any]]:
     """The store of these settings, with what `reads` needs, and its manifest: found, or built now. Builders of the same
     store take turns."""
@@ -62,9 +62,9 @@ def ensure_store(
             file = f"dataset.{setting}={getattr(config.dataset, setting)}"
             advice = "remove that folder, or give the new graph a dataset.name of its own"
             raise UserError(f"{file}: has changed since {path} was built from it; {advice}")
-    if reads is not Reads.PART:
+    if access is not DataAccess.PART:
         with _lock(path.parent):
-            ensure_extras(config, path, reads, say)
+            ensure_derived(config, path, access, say)
     return path, manifest
 
 

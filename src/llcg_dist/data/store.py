@@ -191,7 +191,7 @@ def _are_counts(values: Any, length: int | None = None) -> bool:
     return whole and (length is None or len(values) == length)
 
 
-def held_parts(store: Path) -> list[int]:
+def parts_on_disk(store: Path) -> list[int]:
     """The parts that this disk holds."""
     names = (path.parent.name for path in store.glob("part*/graph.json"))
     return sorted(int(name[4:]) for name in names if name[4:].isdigit())

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from llcg_dist.data.csr import Topology
-from llcg_dist.data.feature_rows import Rows, StoredRows
+from llcg_dist.data.feature_rows import LazyRows, Rows
 from llcg_dist.data.graph import TRAIN, Graph, induced_topology
 from llcg_dist.data.rows import Array
 
@@ -41,7 +41,7 @@ class GraphView:
         self._features, self._labels = torch.from_numpy(graph.features), torch.from_numpy(graph.labels)
 
     def features(self, nodes: Tensor) -> Rows:
-        return StoredRows(self._features, nodes)
+        return LazyRows(self._features, nodes)
 
     def labels(self, nodes: Tensor) -> Tensor:
         return self._labels[nodes]

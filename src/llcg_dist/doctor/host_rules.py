@@ -1,9 +1,9 @@
 """Whether a host can run its share of a job: versions, network, devices, cores."""
 
-from llcg_dist.comm.devices import threads_per_rank
 from llcg_dist.config.schema import ClusterConfig
 from llcg_dist.doctor.findings import ERROR, OK, WARN, Finding
 from llcg_dist.doctor.host import TESTED, Host
+from llcg_dist.job.devices import threads_per_rank
 
 
 def check_host(host: Host, cluster: ClusterConfig, ranks: int) -> list[Finding]:

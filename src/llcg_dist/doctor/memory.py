@@ -8,10 +8,10 @@ counts as resident while there is room, and goes when there is none. Within a fa
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from llcg_dist.blocks import EDGES_PER_NODE
 from llcg_dist.config.facts import arch_string
 from llcg_dist.config.schema import ModelConfig
 from llcg_dist.doctor.batches import BatchSize
+from llcg_dist.sampling.block import EDGES_PER_NODE
 
 IMPORTS_PRIVATE = 320_000_000
 """Python, torch, PyG and DGL, imported and joined to the others: what each rank pays before it holds anything."""

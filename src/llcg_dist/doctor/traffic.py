@@ -6,14 +6,15 @@ import numpy as np
 
 from llcg_dist import seeding
 from llcg_dist.algorithms.base import Algorithm
-from llcg_dist.comm.features import COUNT_BYTES
+from llcg_dist.comm.codec import CODECS
+from llcg_dist.comm.remote_rows import COUNT_BYTES
 from llcg_dist.config.schema import Config
-from llcg_dist.core.codec import CODECS
-from llcg_dist.core.parameters import statistics_mask
 from llcg_dist.data.graph import TRAIN, Graph
 from llcg_dist.data.rows import Array
 from llcg_dist.models import build_model
-from llcg_dist.sampling import Fanout, NeighborSampler, fanouts_per_layer
+from llcg_dist.sampling.minibatch import Fanout, fanouts_per_layer
+from llcg_dist.sampling.neighbor import NeighborSampler
+from llcg_dist.training.flat_vector import statistics_mask
 
 _BATCHES_PER_PART = 4
 _ENOUGH_EDGES = 20_000_000
@@ -82,14 +83,14 @@ def count_remote_rows(config: Config, whole: Graph, assignment: Array, fanouts: 
     edges = 0
     for number in range(_BATCHES_PER_PART * machines):
         part = number % machines
-        rng = seeding.generator(config.seed, seeding.part(part), number)
+        rng = seeding.generator(config.seed, seeding.part_stream(part), number)
         size = min(config.train.local_batch_size, len(candidates[part]))
         if size == 0:
             continue
         seeds = rng.choice(candidates[part], size, replace=False)
-        batch = sampler.sample(seeds, seed=int(rng.integers(2**31)))
-        counts.append(int((assignment[batch.inputs.numpy()] != part).sum()))
-        edges += sum(len(block.indices) for block in batch.blocks)
+        sample = sampler.sample(seeds, seed=int(rng.integers(2**31)))
+        counts.append(int((assignment[sample.nodes.numpy()] != part).sum()))
+        edges += sum(len(block.indices) for block in sample.blocks)
         if edges > _ENOUGH_EDGES:
             break
     return RemoteRows(float(np.mean(counts)) if counts else 0.0, len(counts))

@@ -3,10 +3,10 @@
 import torch
 from torch import Tensor, nn
 
-from llcg_dist.blocks import Block
 from llcg_dist.config.schema import ModelConfig
 from llcg_dist.models.products import sparse_product
 from llcg_dist.models.stages import BlockLayer, GraphModel, Stage
+from llcg_dist.sampling.block import Block
 
 
 class Propagate(BlockLayer):

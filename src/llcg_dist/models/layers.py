@@ -4,10 +4,10 @@ from torch import Tensor
 from torch_geometric.nn import GATConv, GCNConv, SAGEConv
 from torch_geometric.nn.dense.linear import Linear
 
-from llcg_dist.blocks import Block
 from llcg_dist.data.feature_rows import Rows
 from llcg_dist.models.products import layer_products
 from llcg_dist.models.stages import BlockLayer
+from llcg_dist.sampling.block import Block
 
 
 class Sage(BlockLayer):
@@ -17,7 +17,7 @@ class Sage(BlockLayer):
     """
 
     reads_in_place = True
-    takes_stored_rows = True
+    accepts_lazy_rows = True
 
     def __init__(self, width_in: int, width_out: int) -> None:
         super().__init__()

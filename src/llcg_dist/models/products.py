@@ -10,9 +10,9 @@ from scipy.sparse import csr_array
 from torch import Tensor
 from torch.nn import functional
 
-from llcg_dist.data.feature_rows import Rows, StoredRows, gathered
+from llcg_dist.data.feature_rows import LazyRows, Rows, materialize
 
-EDGE = 30
+MULTIPLY_ADDS_PER_EDGE = 30
 """Multiply-adds of a dense product that take as long as carrying one number along one edge, roughly."""
 
 
@@ -57,7 +57,7 @@ def sparse_product(matrix: Tensor, x: Tensor) -> Tensor:
 
 
 def _own_and_product(matrix: Tensor, x: Rows) -> tuple[Tensor, Tensor]:
-    if not isinstance(x, StoredRows):
+    if not isinstance(x, LazyRows):
         return _OwnAndProduct.apply(x, matrix)
     indptr, columns = matrix.crow_indices(), x.nodes.index_select(0, matrix.col_indices())
     parts = (indptr, columns.to(indptr.dtype), matrix.values())
@@ -72,12 +72,12 @@ def layer_products(
     where the node itself has a weight of its own, its row times that. `dst`: see Block."""
     narrow_first = _narrow_first(matrix, x, weight)
     if narrow_first:
-        product = sparse_product(matrix, functional.linear(gathered(x), weight))
+        product = sparse_product(matrix, functional.linear(materialize(x), weight))
         own = x[: len(matrix)] if dst is None else x[dst]
     elif dst is None:
         own, product = _own_and_product(matrix, x)
     else:
-        own, product = x[dst], sparse_product(matrix, gathered(x))
+        own, product = x[dst], sparse_product(matrix, materialize(x))
     found = bias.repeat(len(matrix), 1) if own_weight is None else functional.linear(own, own_weight, bias)
     return found.add_(product) if narrow_first else found.addmm_(product, weight.T)
 
@@ -89,7 +89,7 @@ def _narrow_first(matrix: Tensor, x: Rows, weight: Tensor) -> bool:
     """
     (rows, columns), (width_out, width_in) = matrix.shape, weight.shape
     learns, x_learns = torch.is_grad_enabled(), x.requires_grad
-    edges, products = EDGE * matrix.values().numel(), (1 + learns + x_learns) * width_in * width_out
+    edges, products = MULTIPLY_ADDS_PER_EDGE * matrix.values().numel(), (1 + learns + x_learns) * width_in * width_out
     weight_first = edges * width_out * (1 + learns) + products * columns
     return bool(weight_first < edges * width_in * (1 + x_learns) + products * rows)
 

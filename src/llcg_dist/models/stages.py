@@ -1,7 +1,7 @@
 """The shape that all models share: stages, each of which turns the state of all nodes into the next.
 
 A mini-batch runs through them with one block per message-passing stage; evaluation runs the same stages one at a time
-over the whole graph, a chunk of nodes after the other (core/layerwise.py).
+over the whole graph, a chunk of nodes after the other (training/layerwise.py).
 """
 
 from collections.abc import Sequence
@@ -10,9 +10,9 @@ from typing import Any
 from torch import Tensor, nn
 from torch.nn import functional
 
-from llcg_dist.blocks import Block
-from llcg_dist.data.feature_rows import Rows, gathered
+from llcg_dist.data.feature_rows import Rows, materialize
 from llcg_dist.models.dropout import relu_dropout
+from llcg_dist.sampling.block import Block
 
 
 class BlockLayer(nn.Module):
@@ -20,7 +20,7 @@ class BlockLayer(nn.Module):
 
     reads_in_place = False
     """Whether its work grows with the rows that it computes and not with those that x holds."""
-    takes_stored_rows = False
+    accepts_lazy_rows = False
     """Whether x may be features that are still in their table."""
 
 
@@ -51,9 +51,9 @@ class Stage(nn.Module):
         return isinstance(self.layer, BlockLayer)
 
     @property
-    def takes_stored_rows(self) -> bool:
+    def accepts_lazy_rows(self) -> bool:
         alone = self.norm is None and not (self.relu or self.dropout or self.residual)
-        return alone and isinstance(self.layer, BlockLayer) and self.layer.takes_stored_rows
+        return alone and isinstance(self.layer, BlockLayer) and self.layer.accepts_lazy_rows
 
     def forward(self, x: Tensor, block: Block | None = None) -> Tensor:
         h = self.prepared(x)
@@ -92,7 +92,7 @@ class GraphModel(nn.Module):
     def forward(self, x: Rows, blocks: Sequence[Block]) -> Tensor:
         """x [inputs, F], one block per message-passing stage, input side first -> logits [outputs, C]."""
         stages, remaining = self.each_stage(), iter(blocks)
-        state: Any = x if stages[0].takes_stored_rows else gathered(x)
+        state: Any = x if stages[0].accepts_lazy_rows else materialize(x)
         for stage in stages:
             state = stage(state, next(remaining) if stage.reads_neighbours else None)
         return state

@@ -10,9 +10,9 @@ from typing import Any
 
 import yaml
 
-from llcg_dist.columns import sent_bytes
 from llcg_dist.config.compare import flat_dict
 from llcg_dist.errors import UserError
+from llcg_dist.records.columns import sent_bytes
 
 Check = Callable[[Any], bool]
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from llcg_dist.columns import sent_bytes
+from llcg_dist.records.columns import sent_bytes
 from llcg_dist.report.groups import Group, Study
 from llcg_dist.report.paper import papers_cell
 from llcg_dist.report.runs import Run

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from llcg_dist.comm.audit import (
-    GREETING,
-    HEADERS,
+    CONNECT_BYTES,
+    HEADER_BYTES,
     Reading,
     explain,
     recorded_verdict,
@@ -118,7 +118,7 @@ def test_a_verdict_by_hand() -> None:
 
 
 def test_headers_are_all_that_may_be_added() -> None:
-    most = HEADERS * MESSAGES + GREETING * 6
+    most = HEADER_BYTES * MESSAGES + CONNECT_BYTES * 6
     assert judged(sent=most, received=most)["passed"]
     assert judged()["passed"]
     for changes in (

@@ -9,7 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from llcg_dist.comm.envelope import Envelope
-from llcg_dist.comm.ledger import CONTROL_LIMIT, ROW_NUMBERS, ROWS, Direction, Kind, Ledger, Message, Phase, Traffic
+from llcg_dist.comm.ledger import (
+    CONTROL_BYTES_LIMIT,
+    ROW_NUMBERS,
+    ROWS,
+    Direction,
+    Kind,
+    Ledger,
+    Message,
+    Phase,
+    Traffic,
+)
 from llcg_dist.errors import ProtocolError
 
 ALL = frozenset(Kind)
@@ -68,7 +78,7 @@ def test_kinds_that_are_not_allowed_are_refused_and_not_counted(phase: Phase) ->
 
 def test_control_is_limited_per_machine_and_round() -> None:
     ledger = Ledger(frozenset({Kind.PARAMETERS}))
-    assert CONTROL_LIMIT == 4096
+    assert CONTROL_BYTES_LIMIT == 4096
     for _ in range(3):
         ledger.count(message(Kind.CONTROL, Direction.UP, 4000), 100)  # 4 KiB each, however many machines
         ledger.count(message(Kind.CONTROL, Direction.DOWN, 96), 100)

@@ -6,9 +6,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from llcg_dist.comm.channel import MachineRound, Order, Report, Update
 from llcg_dist.comm.ledger import Kind, Ledger, Traffic
 from llcg_dist.comm.loopback import LoopbackChannel
+from llcg_dist.comm.messages import MachineRound, TrainRequest, TrainStats, Update
 from llcg_dist.errors import ProtocolError
 
 PARAMETERS = frozenset({Kind.PARAMETERS})
@@ -22,8 +22,8 @@ class Adds:
     number: float
     gradients: int = 0
 
-    def receive(self, order: Order) -> Order:
-        return order
+    def receive(self, request: TrainRequest) -> TrainRequest:
+        return request
 
     def measures(self, round_: int) -> bool:
         return True
@@ -31,12 +31,12 @@ class Adds:
     def measure(self, theta: Tensor) -> Tensor:
         return theta * self.number
 
-    def learn(self, order: Order, round_: int) -> MachineRound:
-        assert order.theta is not None
-        total = order.theta + self.number
+    def learn(self, request: TrainRequest, round_: int) -> MachineRound:
+        assert request.theta is not None
+        total = request.theta + self.number
         for step in range(self.gradients):
             total = total + (yield torch.full((4,), self.number * (step + 1))).sum()
-        return Update(total, Report(float(round_), 0.5, 3, 100.0))
+        return Update(total, TrainStats(float(round_), 0.5, 3, 100.0))
 
 
 def channel(*numbers: float, metered: bool = True) -> LoopbackChannel:
@@ -46,18 +46,18 @@ def channel(*numbers: float, metered: bool = True) -> LoopbackChannel:
 def test_updates_come_in_part_order_from_the_model_that_was_sent() -> None:
     line = channel(1.0, 2.0, 4.0)
     for round_, start in ((7, 0.0), (8, 10.0)):
-        line.broadcast(Order(torch.full((5,), start)))
+        line.broadcast(TrainRequest(torch.full((5,), start)))
         updates = line.gather(round_)
         assert [update.theta.tolist() for update in updates] == [[start + n] * 5 for n in (1.0, 2.0, 4.0)]
-        assert [update.report.train_loss for update in updates] == [round_] * 3
+        assert [update.stats.train_loss for update in updates] == [round_] * 3
 
 
 def test_bytes_of_a_round() -> None:
     """Three machines: five float32 each way, a report of float64 up, one int64 down."""
     line = channel(1.0, 2.0, 4.0)
-    control = 3 * (8 * Report.size() + 8)
+    control = 3 * (8 * TrainStats.size() + 8)
     for round_ in (1, 2):
-        line.broadcast(Order(torch.zeros(5)))
+        line.broadcast(TrainRequest(torch.zeros(5)))
         line.gather(round_)
         assert line.ledger.end_round() == Traffic(60, 60, 0, 0, control, 1)
     assert line.ledger.total_bytes() == 2 * (60 + 60 + control)
@@ -68,7 +68,7 @@ def test_bytes_of_a_round() -> None:
 
 @pytest.mark.parametrize("line", [channel(1.0, metered=False), channel()], ids=["the server itself", "no machine"])
 def test_where_nothing_crosses_nothing_is_counted(line: LoopbackChannel) -> None:
-    line.broadcast(Order(torch.zeros(5)))
+    line.broadcast(TrainRequest(torch.zeros(5)))
     line.gather(1)
     assert line.ledger.end_round() == Traffic(0, 0, 0, 0, 0, 0)
     assert line.ledger.total_bytes() == 0
@@ -78,7 +78,7 @@ def test_machines_that_share_gradients_go_in_step() -> None:
     """Two machines, two steps: four float32 up and down for each machine and step."""
     line = LoopbackChannel([Adds(1.0, 2), Adds(3.0, 2)], Ledger(PARAMETERS | {Kind.GRADIENTS}))
     for round_ in (1, 2):
-        line.broadcast(Order(torch.zeros(5)))
+        line.broadcast(TrainRequest(torch.zeros(5)))
         for step in (1.0, 2.0):
             gradients = line.gather_gradients(round_)
             assert [gradient.tolist() for gradient in gradients] == [[step] * 4, [3 * step] * 4]
@@ -90,7 +90,7 @@ def test_machines_that_share_gradients_go_in_step() -> None:
 
 def test_a_machine_that_has_more_gradients_than_the_round_has_steps_is_noticed() -> None:
     line = LoopbackChannel([Adds(1.0, 2)], Ledger(PARAMETERS | {Kind.GRADIENTS}))
-    line.broadcast(Order(torch.zeros(5)))
+    line.broadcast(TrainRequest(torch.zeros(5)))
     with pytest.raises(RuntimeError, match="a gradient where its update was due"):
         line.gather(1)
 
@@ -98,12 +98,12 @@ def test_a_machine_that_has_more_gradients_than_the_round_has_steps_is_noticed()
 def test_a_kind_that_is_not_allowed_is_refused() -> None:
     line = LoopbackChannel([Adds(1.0)], Ledger(frozenset()))
     with pytest.raises(ProtocolError, match="parameters must not cross"):
-        line.broadcast(Order(torch.zeros(5)))
+        line.broadcast(TrainRequest(torch.zeros(5)))
 
 
 def test_gradients_that_are_measured_are_counted_apart() -> None:
     line = channel(1.0, 2.0)
-    line.broadcast(Order(torch.ones(5)))
+    line.broadcast(TrainRequest(torch.ones(5)))
     assert [gradient.tolist() for gradient in line.gather_measured()] == [[1.0] * 5, [2.0] * 5]
     line.gather(1)
     assert line.ledger.end_round().gradient_bytes == 2 * 5 * 4
@@ -114,9 +114,9 @@ def test_machines_take_turns() -> None:
 
 
 def test_a_report_survives_its_packing() -> None:
-    report = Report(train_loss=0.1, seconds_local=12.5, steps=2**40, peak_rss_mb=386.25)
+    report = TrainStats(train_loss=0.1, seconds_local=12.5, steps=2**40, peak_rss_mb=386.25)
     packed = report.pack()
     assert packed.dtype == torch.float64
-    assert len(packed) == Report.size()
-    assert Report.unpack(packed) == report
-    assert isinstance(Report.unpack(packed).steps, int)
+    assert len(packed) == TrainStats.size()
+    assert TrainStats.unpack(packed) == report
+    assert isinstance(TrainStats.unpack(packed).steps, int)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from llcg_dist.comm.rendezvous import consult, exchanged, fresh_prefix, pick_server
+from llcg_dist.comm.rendezvous import fresh_prefix, negotiate, pick_server, swapped_rank
 from llcg_dist.errors import PeerLostError, UserError
 
 
@@ -65,13 +65,13 @@ def test_everyone_hears_what_rank_0_decides_from_what_all_say() -> None:
     def decide(everyone: Sequence[dict[str, Any]]) -> dict[str, Any]:
         return {"sum": sum(said["number"] for said in everyone)}
 
-    assert at_once(3, lambda rank: consult(store, rank, 3, {"number": 10 + rank}, decide, 20)) == [{"sum": 33}] * 3
+    assert at_once(3, lambda rank: negotiate(store, rank, 3, {"number": 10 + rank}, decide, 20)) == [{"sum": 33}] * 3
 
 
 def test_a_mistake_at_one_rank_reaches_all() -> None:
     store = Memory()
     says = [{}, {"error": "cluster.interface=eth7: is no interface"}, {}]
-    results = at_once(3, lambda rank: consult(store, rank, 3, says[rank], lambda everyone: {}, 20))
+    results = at_once(3, lambda rank: negotiate(store, rank, 3, says[rank], lambda everyone: {}, 20))
     assert [type(result) for result in results] == [UserError] * 3
     assert {str(result) for result in results} == {"rank 1: cluster.interface=eth7: is no interface"}
 
@@ -82,7 +82,7 @@ def test_a_decision_that_cannot_be_made_reaches_all() -> None:
     def refuse(everyone: Sequence[dict[str, Any]]) -> dict[str, Any]:
         raise UserError("cluster.backend=nccl: no")
 
-    results = at_once(2, lambda rank: consult(store, rank, 2, {}, refuse, 20))
+    results = at_once(2, lambda rank: negotiate(store, rank, 2, {}, refuse, 20))
     assert [str(result) for result in results] == ["cluster.backend=nccl: no"] * 2
 
 
@@ -104,5 +104,5 @@ def test_the_server_is_where_the_graph_is(graph: str, run: str, server: int) -> 
 
 
 def test_ranks_exchanged() -> None:
-    assert [exchanged(rank, 2) for rank in range(4)] == [2, 1, 0, 3]
-    assert [exchanged(rank, 0) for rank in range(3)] == [0, 1, 2]
+    assert [swapped_rank(rank, 2) for rank in range(4)] == [2, 1, 0, 3]
+    assert [swapped_rank(rank, 0) for rank in range(3)] == [0, 1, 2]

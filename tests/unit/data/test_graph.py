@@ -12,7 +12,7 @@ from llcg_dist.data.csr import index_dtype, undirected_csr
 from llcg_dist.data.cut import cut_edge_counts, edges_between_parts
 from llcg_dist.data.graph import TEST, TRAIN, UNUSED, VAL, Graph, induced_subgraph, reordered_topology
 from llcg_dist.errors import UserError
-from tests.unit.graphs import Edge, graph_of, rows_of
+from tests.helpers.graphs import Edge, graph_of, rows_of
 
 
 @st.composite

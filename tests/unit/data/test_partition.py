@@ -20,9 +20,9 @@ from llcg_dist.data.cut import cut_edge_counts, label_skew
 from llcg_dist.data.graph import TRAIN, Graph
 from llcg_dist.data.partition import assign_parts, ensure_store, store_path
 from llcg_dist.data.rows import Array
-from llcg_dist.data.store import held_parts, read_shard
+from llcg_dist.data.store import parts_on_disk, read_shard
 from llcg_dist.errors import UserError
-from tests.unit.graphs import community_graph, graph_of, rows_of
+from tests.helpers.graphs import community_graph, graph_of, rows_of
 
 ARRAYS = ("indptr", "indices", "features", "labels", "split")
 
@@ -143,7 +143,7 @@ def built(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 def test_every_node_is_in_exactly_one_part(built: tuple[Path, dict[str, Any]]) -> None:
     store, _ = built
-    assert held_parts(store) == [0, 1, 2]
+    assert parts_on_disk(store) == [0, 1, 2]
     whole = read_shard(store / "global")
     parts = [read_shard(store / f"part{p}") for p in range(3)]
     nodes = np.concatenate([part.extra["nodes"] for part in parts])

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from llcg_dist.data import store
+from llcg_dist.data import atomic_files, store
 from llcg_dist.errors import UserError
-from tests.unit.graphs import community_graph, graph_of
+from tests.helpers.graphs import community_graph, graph_of
 
 GRAPH = community_graph(30)
 NODES = np.arange(30) * 7
@@ -174,11 +174,11 @@ def test_other_schema_versions_are_refused(shard: Path, version: Any) -> None:
 
 
 def test_held_parts(tmp_path: Path) -> None:
-    assert store.held_parts(tmp_path / "nowhere") == []
+    assert store.parts_on_disk(tmp_path / "nowhere") == []
     for name in ("part0", "part2", "part10", "global", "partial"):
         store.write_shard(tmp_path / name, graph_of([], 1), "id")
     (tmp_path / "part3").mkdir()  # half copied: no graph.json
-    assert store.held_parts(tmp_path) == [0, 2, 10]
+    assert store.parts_on_disk(tmp_path) == [0, 2, 10]
 
 
 def test_write_json_replaces_and_leaves_no_other_file(tmp_path: Path) -> None:
@@ -190,7 +190,7 @@ def test_write_json_replaces_and_leaves_no_other_file(tmp_path: Path) -> None:
 
 def test_staged_folder_appears_when_it_is_whole(tmp_path: Path) -> None:
     target = tmp_path / "store"
-    with store.staged_folder(target) as stage:
+    with atomic_files.staged_folder(target) as stage:
         (stage / "sub").mkdir()
         (stage / "sub" / "file").write_text("content")
         assert not target.exists()
@@ -203,7 +203,7 @@ def test_staged_folder_appears_when_it_is_whole(tmp_path: Path) -> None:
 @pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
 def test_staged_folder_leaves_nothing_after_an_error(tmp_path: Path, error: type[BaseException]) -> None:
     def fill() -> None:
-        with store.staged_folder(tmp_path / "store") as stage:
+        with atomic_files.staged_folder(tmp_path / "store") as stage:
             (stage / "file").write_text("half")
             raise error
 
@@ -216,7 +216,7 @@ def test_a_killed_writer_leaves_no_store_and_the_next_clears_up(tmp_path: Path) 
     program = """
 import os, signal, sys
 from pathlib import Path
-from llcg_dist.data.store import staged_folder
+from llcg_dist.data.atomic_files import staged_folder
 with staged_folder(Path(sys.argv[1])) as stage:
     (stage / "manifest.json").write_text("{}")
     os.kill(os.getpid(), signal.SIGKILL)
@@ -228,16 +228,16 @@ with staged_folder(Path(sys.argv[1])) as stage:
     assert killed.returncode == -signal.SIGKILL
     assert not target.exists()
     assert len(list(tmp_path.iterdir())) == 3
-    with store.staged_folder(target):
+    with atomic_files.staged_folder(target):
         pass
     assert {path.name for path in tmp_path.iterdir()} == {"store", "store-2", ".store-2.tmp-1"}
 
 
 def test_make_folder(tmp_path: Path) -> None:
-    store.make_folder(tmp_path / "a" / "b", "run_dir")
-    store.make_folder(tmp_path / "a" / "b", "run_dir")
+    atomic_files.make_folder(tmp_path / "a" / "b", "run_dir")
+    atomic_files.make_folder(tmp_path / "a" / "b", "run_dir")
     assert (tmp_path / "a" / "b").is_dir()
     (tmp_path / "file").write_text("")
     for path in (tmp_path / "file", tmp_path / "file" / "below"):
         with pytest.raises(UserError, match=f"^run_dir={path}: "):
-            store.make_folder(path, "run_dir")
+            atomic_files.make_folder(path, "run_dir")

@@ -5,8 +5,8 @@ import pytest
 
 from llcg_dist.data.graph import TRAIN
 from llcg_dist.doctor.batches import estimate_batch
-from llcg_dist.sampling import NeighborSampler
-from tests.unit.graphs import community_graph, graph_of
+from llcg_dist.sampling.neighbor import NeighborSampler
+from tests.helpers.graphs import community_graph, graph_of
 
 GRAPH = community_graph(2_000)
 TRAINING = GRAPH.nodes_in(TRAIN)

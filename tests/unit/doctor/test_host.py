@@ -11,7 +11,7 @@ from llcg_dist.config.schema import ClusterConfig
 from llcg_dist.doctor.findings import ERROR, OK, WARN
 from llcg_dist.doctor.host import TESTED, memory, this_host, why_not_listen
 from llcg_dist.doctor.host_rules import check_cores, check_devices, check_host, check_processes, check_versions
-from tests.unit.doctor.facts import host, levels, only
+from tests.helpers.doctor_facts import host, levels, only
 
 GB = 1 << 30
 

@@ -10,8 +10,8 @@ from llcg_dist.doctor.memory import Layer, Need, evaluation_bytes, layers_of, mo
 from llcg_dist.doctor.memory_rules import check_correction, check_memory
 from llcg_dist.doctor.plan import Plan, make_plan
 from llcg_dist.models import build_model
-from tests.unit.doctor.facts import levels, only
-from tests.unit.graphs import community_graph
+from tests.helpers.doctor_facts import levels, only
+from tests.helpers.graphs import community_graph
 
 GB = 1_000_000_000
 GRAPH = community_graph(300)

@@ -9,9 +9,9 @@ from llcg_dist.data.graph import TEST, TRAIN, VAL, Graph
 from llcg_dist.doctor.findings import ERROR, OK, WARN
 from llcg_dist.doctor.part_rules import check_parts, check_single_rows
 from llcg_dist.models import build_model
-from llcg_dist.sampling import NeighborSampler
-from tests.unit.doctor.facts import levels, manifest, only
-from tests.unit.graphs import graph_of
+from llcg_dist.sampling.neighbor import NeighborSampler
+from tests.helpers.doctor_facts import levels, manifest, only
+from tests.helpers.graphs import graph_of
 
 LLCG = load_config(["cluster.num_machines=2"])
 PSGD_PA = load_config(["cluster.num_machines=2", "algorithm=psgd_pa"])
@@ -58,7 +58,7 @@ def test_one_training_node_is_an_error_exactly_where_batchnorm_gets_one_row(
     batch = NeighborSampler(graph, [-1] * 2 if model != "model=mlp" else []).sample(graph.nodes_in(TRAIN), 0)
     network = build_model(config.model, graph.num_features, graph.num_classes)
     try:
-        network(torch.from_numpy(graph.features)[batch.inputs.long()], batch.blocks)
+        network(torch.from_numpy(graph.features)[batch.nodes.long()], batch.blocks)
         ran = True
     except ValueError:
         ran = False

@@ -11,7 +11,7 @@ from llcg_dist.config.compose import load_config
 from llcg_dist.data.partition import ensure_store
 from llcg_dist.data.store import read_shard
 from llcg_dist.doctor.traffic import count_remote_rows, predict_traffic, round_traffic
-from tests.unit.graphs import community_graph, graph_of
+from tests.helpers.graphs import community_graph, graph_of
 
 
 @pytest.mark.parametrize(("method", "dtype"), [("psgd_pa", "float32"), ("llcg", "float32"), ("llcg", "int8")])

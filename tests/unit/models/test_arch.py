@@ -1,5 +1,5 @@
-"""Models spelled as strings: widths, and what stands between the layers. Formulas are in tests/unit/test_model_zoo.py,
-the paper's bytes in tests/unit/test_paper_megabytes.py."""
+"""Models spelled as strings: widths, and what stands between the layers. Formulas are in tests/unit/models/test_zoo.py,
+the paper's bytes in tests/unit/models/test_paper_megabytes.py."""
 
 from collections.abc import Sequence
 
@@ -7,12 +7,12 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from llcg_dist.blocks import whole_graph
 from llcg_dist.config.schema import ModelConfig
 from llcg_dist.models import build_model
 from llcg_dist.models.layers import Gcn, Sage
 from llcg_dist.models.stages import GraphModel
-from tests.unit.graphs import graph_of
+from llcg_dist.sampling.block import whole_graph
+from tests.helpers.graphs import graph_of
 
 LETTERS = {nn.BatchNorm1d: "B", nn.Linear: "L", Sage: "S", Gcn: "G"}
 

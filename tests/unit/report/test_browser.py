@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from llcg_dist import train
-from llcg_dist.columns import BYTES, sent_bytes
 from llcg_dist.config.compose import load_config
+from llcg_dist.records.columns import BYTES, sent_bytes
 from llcg_dist.report import write_report
-from tests.browser import CHROMIUM, Browser, browser
-from tests.distributed.jobs import rows, summary
+from tests.helpers.browser import CHROMIUM, Browser, browser
+from tests.helpers.jobs import rows, summary
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")
 K, S, SEEDS = (1, 2), (0, 1, 2), (0, 1)

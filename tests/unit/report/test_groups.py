@@ -6,7 +6,7 @@ from llcg_dist.report.groups import Study, studies
 from llcg_dist.report.lines import styles
 from llcg_dist.report.runs import find_runs
 from llcg_dist.report.tables import results_table
-from tests.unit.report.records import write_run
+from tests.helpers.run_records import write_run
 
 
 def labels(study: Study) -> dict[str, list[int]]:

@@ -17,7 +17,7 @@ from llcg_dist.report import find_runs, write_report
 from llcg_dist.report.groups import Study, studies
 from llcg_dist.report.sweep import sweep_figures
 from llcg_dist.report.tables import results_table
-from tests.unit.report.records import PARTITION, write_run
+from tests.helpers.run_records import PARTITION, write_run
 
 
 class Tables(HTMLParser):

@@ -9,7 +9,7 @@ import pytest
 
 from llcg_dist.errors import UserError
 from llcg_dist.report.runs import find_runs, find_unfinished
-from tests.unit.report.records import PARTITION, write_run
+from tests.helpers.run_records import PARTITION, write_run
 
 
 def test_runs_are_found_at_and_below_the_paths_oldest_first(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 from llcg_dist.report import find_runs
 from llcg_dist.report.groups import studies
 from llcg_dist.report.theory import theory_figures
-from tests.unit.report.records import write_run
+from tests.helpers.run_records import write_run
 
 
 def figures(folder: Path) -> dict[str, Any]:

@@ -61,7 +61,7 @@ def is_npy(path: Path) -> bool:
 
 
 def read_table(path: Path, required: Sequence[str], text: Sequence[str] = (), only_required: bool = False) -> Table:
-    """Reads .csv, .csv.gz or .parquet. Columns named in `text` are taken as they are written, e.g. 007."""
+    """DataAccess .csv, .csv.gz or .parquet. Columns named in `text` are taken as they are written, e.g. 007."""
     _require_file(path)
     if not is_csv(path) and path.suffix != ".parquet":
         raise UserError(f"{path}: unknown kind of file; must end in .csv, .csv.gz or .parquet")

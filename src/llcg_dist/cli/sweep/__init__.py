@@ -1,0 +1,1 @@
+"""`llcg train -m`: one job for each combination of settings."""

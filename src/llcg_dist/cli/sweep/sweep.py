@@ -1,0 +1,188 @@
+"""`llcg train -m`: Hydra's sweepers and launchers over jobs that stand in one stable folder.
+
+    runs/sweeps/<what is swept>_<hash>/      named after the overrides: the same command goes on where it stopped
+        multirun.yaml                        the sweep's settings, as Hydra records them
+        algorithm.K=4,seed=1/                a run directory like any other, and Hydra's own .hydra/
+
+The sweeper (basic, optuna) says which jobs there are, the launcher (basic, joblib, submitit_slurm) where they run. What
+stands between the two here sees to it that a job runs once, that its graph is cut before any job starts, and that a
+failure is the job's own.
+"""
+
+import functools
+import hashlib
+import importlib.resources
+import importlib.util
+import re
+import signal
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from hydra import initialize_config_dir
+from hydra._internal.callbacks import Callbacks
+from hydra.core.global_hydra import GlobalHydra
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.plugins import Plugins
+from hydra.core.utils import setup_globals
+from hydra.types import HydraContext, RunMode
+from omegaconf import OmegaConf, open_dict
+
+from llcg_dist.cli.sweep.job import Outcome, run_job
+from llcg_dist.cli.sweep.launcher import ResumingLauncher
+from llcg_dist.config.compose import explain, quoted_override, register_schema
+from llcg_dist.data.atomic_files import make_folder
+from llcg_dist.errors import UserError
+from llcg_dist.job.process import Stopped, install_signal_handlers
+from llcg_dist.job.run_dir import RunLock
+from llcg_dist.records.console import print_error, say
+
+_PLUGINS = {
+    "hydra/launcher=joblib": ("hydra_joblib_launcher", "joblib"),
+    "hydra/launcher=submitit_slurm": ("hydra_submitit_launcher", "slurm"),
+    "hydra/sweeper=optuna": ("hydra_optuna_sweeper", "optuna"),
+}
+# Where and how long a sweep runs: changing them continues the same sweep.
+_NOT_IN_ITS_NAME = (
+    "hydra/launcher",
+    "hydra.launcher.",
+    "hydra.sweep.",
+    "hydra.sweeper.n_trials",
+    "hydra.sweeper.n_jobs",
+)
+
+
+def sweep(overrides: Sequence[str]) -> int:
+    """0; 1 where jobs failed; 2 where all of them are the user's mistakes; 130 or 143 when told to stop."""
+    install_signal_handlers()
+    try:
+        return _sweep(list(overrides))
+    except Stopped as stopped:
+        name = signal.Signals(stopped.signal).name
+        print_error(f"stopped by {name}; the same command goes on where the sweep stopped")
+        return 128 + stopped.signal
+
+
+def _sweep(overrides: list[str]) -> int:
+    _check(overrides)
+    parsed = _parse(overrides)
+    fixed = [f"{o.get_key_element()}={o.get_value_element_as_str()}" for o in parsed if not o.is_sweep_override()]
+    register_schema()
+    setup_globals()
+    GlobalHydra.instance().clear()
+    conf = importlib.resources.files("llcg_dist.conf")
+    try:
+        with initialize_config_dir(str(conf), job_name="llcg", version_base="1.3"):
+            hydra = GlobalHydra.instance().hydra
+            assert hydra is not None
+            settings = [*_defaults(overrides, sweep_name(parsed)), *overrides]
+            config = hydra.compose_config("config", settings, RunMode.MULTIRUN, with_log_configuration=False)
+            context = HydraContext(config_loader=hydra.config_loader, callbacks=Callbacks(config))
+            drop_params(config, parsed)
+            sweep_dir, launcher = Path(config.hydra.sweep.dir), str(config.hydra.launcher._target_)
+            on_slurm = launcher.endswith(".SlurmLauncher")
+            if on_slurm and config.hydra.launcher.tasks_per_node != 1:
+                raise UserError("hydra.launcher.tasks_per_node: must be 1; each task starts all ranks of its node")
+            task = functools.partial(run_job, on_slurm=on_slurm)
+            sweeper = Plugins.instance().instantiate_sweeper(config=config, hydra_context=context, task_function=task)
+    except UserError:
+        raise
+    except Exception as error:  # Hydra raises its own errors, OmegaConf's, ANTLR's, and bare assertions
+        raise UserError(explain(error)) from None
+    make_folder(sweep_dir, "hydra.sweep.dir")
+    say(f"sweep in {sweep_dir}")
+    with RunLock(sweep_dir):
+        OmegaConf.save(config, sweep_dir / "multirun.yaml")
+        return _run(sweeper, config, sweep_dir, fixed)
+
+
+def _run(sweeper: Any, config: Any, sweep_dir: Path, fixed: list[str]) -> int:
+    holder = getattr(sweeper, "sweeper", sweeper)  # optuna's plugin is a shell around the sweeper itself
+    each_once = holder.launcher = ResumingLauncher(holder.launcher, sweep_dir, fixed)
+    sweeper.validate_batch_is_legal = lambda batch: None  # a job that cannot be composed fails alone
+    arguments = OmegaConf.to_container(config.hydra.overrides.task, resolve=False)
+    try:
+        sweeper.sweep(arguments=arguments)
+    except ValueError as error:
+        if not all(outcome.code for outcome in each_once.outcomes.values()):
+            raise
+        say(f"no job succeeded ({error})")  # optuna has no best trial to name
+    except Exception as error:
+        if each_once.outcomes:
+            raise
+        raise UserError(explain(error)) from None
+    return _report(each_once.outcomes, sweep_dir)
+
+
+def _report(outcomes: dict[str, Outcome], sweep_dir: Path) -> int:
+    failed = [outcome for outcome in outcomes.values() if outcome.code]
+    say(f"{len(outcomes) - len(failed)} of {len(outcomes)} jobs done, records in {sweep_dir}")
+    best = sweep_dir / "optimization_results.yaml"
+    if best.exists():
+        found: Any = OmegaConf.load(best)
+        say(f"best: {found.get('best_params')} with {found.get('best_value')}")
+    for outcome in failed:
+        print_error(f"{outcome.name}: {outcome.reason}")
+    if not failed:
+        return 0
+    return 2 if len(failed) == len(outcomes) and all(outcome.code == 2 for outcome in failed) else 1
+
+
+def _check(overrides: list[str]) -> None:
+    for override in overrides:
+        if override.lstrip("+~").startswith("run_dir"):
+            raise UserError(f"{override}: a sweep has a folder for every job; name the sweep's with hydra.sweep.dir=")
+        module, extra = _PLUGINS.get(override, ("", ""))
+        if module and not _is_installed(module):
+            raise UserError(f"{override}: the plugin is not installed; pip install 'llcg_dist[{extra}]'")
+
+
+def _is_installed(module: str) -> bool:
+    try:
+        return importlib.util.find_spec(f"hydra_plugins.{module}") is not None
+    except ModuleNotFoundError:
+        return False
+
+
+def _parse(overrides: list[str]) -> list[Any]:
+    try:
+        return list(OverridesParser.create().parse_overrides(overrides))
+    except Exception as error:
+        raise UserError(explain(error)) from None
+
+
+def _defaults(overrides: list[str], name: str) -> list[str]:
+    chosen = {override.partition("=")[0].lstrip("+") for override in overrides}
+    groups = [group for group in ("hydra/job_logging", "hydra/hydra_logging") if group not in chosen]
+    defaults = [f"{group}=none" for group in groups] + [quoted_override("hydra.sweep.dir", f"runs/sweeps/{name}")]
+    if "hydra/sweeper=optuna" in overrides:
+        # The jobs' score is to be maximised, one at a time; with a seed a search repeats itself, and so goes on.
+        defaults += ["hydra.sweeper.direction=maximize", "hydra.sweeper.n_jobs=1"]
+        defaults += [] if "hydra/sweeper/sampler" in chosen else ["hydra.sweeper.sampler.seed=0"]
+    return defaults
+
+
+def drop_params(config: Any, parsed: Sequence[Any]) -> None:
+    """An experiment may bring what it sweeps over (hydra.sweeper.params); the command line has the last word.
+
+    Without this a job would be named after the experiment's value and run with the command line's.
+    """
+    params = OmegaConf.select(config, "hydra.sweeper.params")
+    with open_dict(config):
+        for override in parsed:
+            if params is not None:
+                params.pop(override.get_key_element().lstrip("+~"), None)
+
+
+def sweep_name(parsed: Sequence[Any]) -> str:
+    """K=1,4_seed=0,1_<hash of all that says what is swept>: the same for the same sweep, in whatever order."""
+    lines = sorted(override.input_line for override in parsed)
+    what = [line for line in lines if not line.startswith(_NOT_IN_ITS_NAME)]
+    digest = hashlib.sha256("\n".join(what).encode()).hexdigest()[:8]
+    swept = [
+        f"{override.get_key_element().rpartition('.')[2]}={override.input_line.partition('=')[2]}"
+        for override in sorted(parsed, key=lambda override: override.input_line)
+        if override.is_sweep_override()
+    ]
+    readable = re.sub(r"[^\w.,=+-]+", "-", "_".join(swept)).strip("-.")
+    return f"{readable[:60] or 'jobs'}_{digest}"

@@ -1,0 +1,148 @@
+"""What either end of an exchange remembers, so that rounding (codec.py) delays digits and loses none.
+
+    server -> machines    the new model less what the machines hold; they hold nothing before the first
+    machine -> server     its model less the one it received, and what rounding kept back the round before (residual)
+
+The server knows to the bit what the machines hold, so what one message did not bring is in the next difference. It adds
+a machine's difference to its own exact model: digits that are still under way to the machines are not lost there.
+With float32 nothing is rounded and nothing remembered: models cross as they are.
+"""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from llcg_dist.comm.codec import CODECS, Codec, Piece
+from llcg_dist.training.screening import is_finite
+
+
+class ServerCompressor:
+    """float32; subclasses say what differs."""
+
+    def __init__(self, codec: Codec) -> None:
+        self.codec = codec
+        self.held = torch.zeros(codec.size)
+        """The model as the machines have it."""
+
+    def send(self, theta: Tensor) -> Tensor:
+        """The message to every machine."""
+        self.held = theta
+        return theta
+
+    def received(self, theta: Tensor, messages: Sequence[Tensor]) -> Sequence[Tensor]:
+        """The machines' models, to be used before the next are received; `theta` is what the server sent them."""
+        return messages
+
+    def state(self) -> dict[str, Tensor]:
+        """All that the next round needs."""
+        return {}
+
+    def load_state(self, state: dict[str, Tensor]) -> None: ...
+
+
+class MachineCompressor:
+    """float32; subclasses say what differs."""
+
+    def __init__(self, codec: Codec) -> None:
+        self.codec = codec
+
+    def received(self, message: Tensor) -> Tensor:
+        """The server's model."""
+        return message
+
+    def send(self, theta: Tensor) -> Tensor:
+        """The message that brings this machine's model to the server."""
+        return theta
+
+    def state(self) -> dict[str, Tensor]:
+        """All that the next round needs."""
+        return {}
+
+    def load_state(self, state: dict[str, Tensor]) -> None: ...
+
+
+class QuantizedServerCompressor(ServerCompressor):
+    def __init__(self, codec: Codec) -> None:
+        super().__init__(codec)
+        self._message = codec.message()
+        self._models: list[Tensor] = []
+
+    def send(self, theta: Tensor) -> Tensor:
+        for piece in self.codec.pieces:
+            held, new = self.held[piece.span], theta[piece.span]
+            self.codec.write(piece, _with_statistics(new - held, new, piece), self._message)
+            _move(held, held, self.codec.read(piece, self._message), piece)
+        return self._message
+
+    def received(self, theta: Tensor, messages: Sequence[Tensor]) -> Sequence[Tensor]:
+        while len(self._models) < len(messages):
+            self._models.append(torch.zeros(self.codec.size))
+        for piece in self.codec.pieces:
+            for model, message in zip(self._models, messages, strict=True):
+                _move(model[piece.span], theta[piece.span], self.codec.read(piece, message), piece)
+        return self._models
+
+    def state(self) -> dict[str, Tensor]:
+        return {"held": self.held}
+
+    def load_state(self, state: dict[str, Tensor]) -> None:
+        self.held = _fitting(state["held"], self.codec)
+
+
+class QuantizedMachineCompressor(MachineCompressor):
+    def __init__(self, codec: Codec) -> None:
+        super().__init__(codec)
+        self._held, self._residual = torch.zeros(codec.size), torch.zeros(codec.size)
+        self._message = codec.message()
+
+    def received(self, message: Tensor) -> Tensor:
+        for piece in self.codec.pieces:
+            held = self._held[piece.span]
+            _move(held, held, self.codec.read(piece, message), piece)
+        return self._held
+
+    def send(self, theta: Tensor) -> Tensor:
+        for piece in self.codec.pieces:
+            own, residual = theta[piece.span], self._residual[piece.span]
+            wanted = _with_statistics((own - self._held[piece.span]).add_(residual), own, piece)
+            self.codec.write(piece, wanted, self._message)
+            residual.copy_(wanted.sub_(self.codec.read(piece, self._message)))
+        if not is_finite(self._residual):  # the server drops such an update, or ends the run
+            self._residual.zero_()
+        return self._message
+
+    def state(self) -> dict[str, Tensor]:
+        return {"held": self._held, "residual": self._residual}
+
+    def load_state(self, state: dict[str, Tensor]) -> None:
+        self._held, self._residual = (_fitting(state[name], self.codec) for name in ("held", "residual"))
+
+
+def server_compressor(dtype: str, statistics: Tensor) -> ServerCompressor:
+    """`dtype` is algorithm.exchange_dtype, `statistics` [n] says where BatchNorm's are in the flat vector."""
+    kind = ServerCompressor if dtype == "float32" else QuantizedServerCompressor
+    return kind(CODECS[dtype](statistics))
+
+
+def machine_compressor(dtype: str, statistics: Tensor) -> MachineCompressor:
+    kind = MachineCompressor if dtype == "float32" else QuantizedMachineCompressor
+    return kind(CODECS[dtype](statistics))
+
+
+def _with_statistics(difference: Tensor, values: Tensor, piece: Piece) -> Tensor:
+    """What is to cross: of learned parameters the difference, of statistics the value."""
+    difference[piece.statistics] = values[piece.statistics]
+    return difference
+
+
+def _move(moved: Tensor, base: Tensor, crossed: Tensor, piece: Piece) -> None:
+    """Writes into `moved` what `base` becomes by what crossed."""
+    torch.add(base, crossed, out=moved)
+    moved[piece.statistics] = crossed[piece.statistics]
+
+
+def _fitting(vector: Tensor, codec: Codec) -> Tensor:
+    if vector.shape != (codec.size,) or vector.dtype != torch.float32:
+        raise ValueError(f"{vector.dtype}{list(vector.shape)} for a model of {codec.size}")
+    return vector

@@ -1,1 +1,0 @@
-"""The mathematics of a round: schedule, local and correction steps, averaging, evaluation. No network, no DGL."""

@@ -1,0 +1,186 @@
+"""Checkpoints: each rank saves what it owns, and a round counts only once every rank's share of it is whole.
+
+    <checkpoint.dir>/server-r000012-<sha256>.pt     model, server optimiser, byte counts, the round's open record
+    <checkpoint.dir>/part0-r000012-<sha256>.pt      a machine's optimiser; it may lie on another host
+
+A file carries the hash of its content in its name and takes that name only when it is on the disk: one that is there
+and matches is whole. There is no random state to save: all randomness is derived from (seed, part, round).
+"""
+
+import concurrent.futures
+import contextlib
+import hashlib
+import io
+import logging
+import os
+import re
+import time
+import weakref
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from llcg_dist.errors import UserError
+
+log = logging.getLogger(__name__)
+
+_HASH_LENGTH = 16
+SERVER = "server"
+
+
+def part_owner(part: int) -> str:
+    return f"part{part}"
+
+
+def parts_with_checkpoints(folder: Path) -> list[int]:
+    """The parts of which a folder has checkpoints, by their names alone."""
+    names = (re.match(r"part(\d+)-r", path.name) for path in folder.glob("part*-r*.pt"))
+    return sorted({int(name[1]) for name in names if name})
+
+
+class CheckpointFiles:
+    """The checkpoints of one owner (the server, or a part) in a folder."""
+
+    def __init__(self, folder: Path, owner: str) -> None:
+        self._folder, self._owner = folder, owner
+        self._name = re.compile(rf"{re.escape(owner)}-r(\d+)-([0-9a-f]{{{_HASH_LENGTH}}})\.pt")
+
+    def rounds(self) -> list[int]:
+        """Rounds whose file is whole, ascending; torn or altered files are passed over."""
+        return sorted(round_ for round_, path in self._named() if self._read(path) is not None)
+
+    def load(self, round_: int) -> dict[str, Any]:
+        for found, path in self._named():
+            content = self._read(path) if found == round_ else None
+            if content is not None:
+                return _decode(path, content)
+        raise UserError(f"{self._folder}: the checkpoint of {self._owner} for round {round_} is gone; start again")
+
+    def write(self, round_: int, content: bytes) -> None:
+        """Leaves either the whole file or nothing."""
+        self._folder.mkdir(parents=True, exist_ok=True)
+        stage = self._folder / f".{self._owner}.tmp"
+        try:
+            with stage.open("wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            stage.replace(self._folder / f"{self._owner}-r{round_:06d}-{_hash(content)}.pt")
+        except OSError:
+            stage.unlink(missing_ok=True)
+            raise
+
+    def prune(self, durable_round: int, keep: int) -> None:
+        """Removes what no restart needs: all but the `keep` newest up to the round that is whole at every rank."""
+        settled = sorted((round_ for round_, _ in self._named() if round_ <= durable_round), reverse=True)
+        for round_, path in self._named():
+            if round_ in settled[keep:]:
+                path.unlink(missing_ok=True)
+
+    def drop_after(self, round_: int) -> None:
+        """Removes rounds that a resumed run is about to repeat."""
+        for found, path in self._named():
+            if found > round_:
+                path.unlink(missing_ok=True)
+
+    def _named(self) -> list[tuple[int, Path]]:
+        if not self._folder.is_dir():
+            return []
+        matches = ((self._name.fullmatch(path.name), path) for path in self._folder.iterdir())
+        return [(int(match[1]), path) for match, path in matches if match]
+
+    def _read(self, path: Path) -> bytes | None:
+        content = path.read_bytes()
+        return content if path.name.endswith(f"-{_hash(content)}.pt") else None
+
+
+class CheckpointWriter:
+    """Writes and removes checkpoints in the background: what holds up a round is copying the state, not the disk."""
+
+    _all: "weakref.WeakSet[CheckpointWriter]" = weakref.WeakSet()
+
+    def __init__(self, files: CheckpointFiles, every: int, keep: int, last_round: int, durable_round: int = 0) -> None:
+        self._files, self._every, self._keep, self._last_round = files, every, keep, last_round
+        self._pool = concurrent.futures.ThreadPoolExecutor(max_workers=1)
+        self._last_task: concurrent.futures.Future[None] | None = None
+        self.durable_round = durable_round
+        """The newest round that this rank has safely on its disk."""
+        self.problem: str | None = None
+        """Why the last write failed, if it did; training goes on with the checkpoints there are."""
+        self.seconds = 0.0
+        self.bytes = 0
+        CheckpointWriter._all.add(self)
+
+    @staticmethod
+    def finish_all() -> None:
+        """For a process that is about to end: what is being written becomes whole."""
+        for saver in list(CheckpointWriter._all):
+            saver.finish()
+
+    def save(self, round_: int, state: Callable[[], dict[str, Any]], before: Callable[[], None] = lambda: None) -> None:
+        """Where one is due, copies the state and starts to write it, after it has called `before` in the background.
+
+        First it waits for the write before: so `durable_round` then tells of every round that was saved until now.
+        """
+        started = time.perf_counter()
+        self.finish()
+        self.seconds, self.bytes = 0.0, 0
+        if self._every == 0 or (round_ % self._every and round_ != self._last_round):
+            return
+        buffer = io.BytesIO()
+        torch.save(state(), buffer)
+        content = buffer.getvalue()
+        self._last_task = self._pool.submit(self._write, round_, content, before)
+        self.seconds, self.bytes = time.perf_counter() - started, len(content)
+
+    def prune(self, durable_round: int) -> None:
+        self._last_task = self._pool.submit(self._prune, durable_round)
+
+    def finish(self) -> None:
+        """Waits until nothing is being written or removed."""
+        if self._last_task is not None:
+            self._last_task.result()  # tasks run one after the other: those before it are done
+            self._last_task = None
+
+    def _prune(self, durable_round: int) -> None:
+        try:
+            self._files.prune(durable_round, self._keep)
+        except OSError as error:
+            log.warning("old checkpoints not removed: %s", error.strerror or error)
+
+    def _write(self, round_: int, content: bytes, before: Callable[[], None]) -> None:
+        try:
+            before()
+            self._files.write(round_, content)
+        except OSError as error:
+            self.problem = f"checkpoint of round {round_} not written: {error.strerror or error}"
+            log.warning(self.problem)
+        else:
+            self.durable_round, self.problem = round_, None
+
+
+def _decode(path: Path, content: bytes) -> dict[str, Any]:
+    """Tensors, numbers and lists only: a file that holds anything else is refused, not executed."""
+    try:
+        state = torch.load(io.BytesIO(content), weights_only=True)
+    except Exception as error:  # a damaged archive raises almost anything
+        raise UserError(f"{path}: not a checkpoint ({type(error).__name__}); remove it and start again") from None
+    if not isinstance(state, dict):
+        raise UserError(f"{path}: not a checkpoint; remove it and start again")
+    return state
+
+
+@contextlib.contextmanager
+def explain_misfit(owner: str, round_: int) -> Iterator[None]:
+    """While a loaded state is taken over: one that is whole but of another shape is the user's to remove."""
+    try:
+        yield
+    except (KeyError, TypeError, ValueError, RuntimeError, AttributeError) as error:
+        reason = (str(error) or type(error).__name__).splitlines()[0]
+        raise UserError(f"checkpoint of {owner}, round {round_}: does not fit this run ({reason}); remove it") from None
+
+
+def _hash(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:_HASH_LENGTH]

@@ -1,0 +1,38 @@
+"""What a rank computes on: pure functions of the settings and of what the host has."""
+
+import os
+from pathlib import Path
+
+import torch
+
+from llcg_dist.errors import UserError
+
+
+def choose_device(requested: str, gpus: int, local_rank: int) -> str:
+    """cluster.device on a host with this many GPUs: ranks take them in turn."""
+    if requested == "cuda" and gpus == 0:
+        raise UserError("cluster.device=cuda: torch sees no GPU here; use cluster.device=cpu")
+    return "cpu" if requested == "cpu" or gpus == 0 else f"cuda:{local_rank % gpus}"
+
+
+def use_device(requested: str) -> str:
+    """Chooses this rank's device (cluster.device) and makes it torch's current one."""
+    device = choose_device(requested, torch.cuda.device_count(), int(os.environ.get("LOCAL_RANK", 0)))
+    if device != "cpu":
+        torch.cuda.set_device(device)
+    return device
+
+
+def threads_per_rank(requested: int, ranks_here: int) -> int:
+    """cluster.threads; 0 shares the cores that this process may use among the host's ranks."""
+    return requested or max(1, len(os.sched_getaffinity(0)) // ranks_here)
+
+
+def forks_ranks(requested: str, device: str, gpu: bool) -> bool:
+    """cluster.start: auto forks unless ranks may use a GPU, whose driver does not outlive a fork once it is awake."""
+    return requested == "fork" or (requested == "auto" and (device == "cpu" or not gpu))
+
+
+def gpu_here() -> bool:
+    """NVIDIA's or AMD's, by the devices of their drivers: asking torch would wake them."""
+    return any(Path(driver).exists() for driver in ("/dev/nvidiactl", "/dev/kfd"))

@@ -1,0 +1,1 @@
+"""What a run leaves behind: rows of metrics, summary, models, the console, loggers."""

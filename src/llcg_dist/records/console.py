@@ -1,0 +1,111 @@
+"""What a person sees: a live progress line on a terminal, plain lines elsewhere, a closing table, one-line errors."""
+
+import shutil
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from llcg_dist.config.schema import Config
+from llcg_dist.records.columns import sent_bytes
+
+
+def say(line: str) -> None:
+    print(line, flush=True)
+
+
+def print_error(message: str) -> None:
+    one_line = " ".join(message.split())
+    print(f"llcg: error: {one_line}", file=sys.stderr, flush=True)
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Columns as wide as their widest cell; the first to the left, numbers to the right."""
+    cells = [list(header), *[list(row) for row in rows]]
+    widths = [max(len(row[column]) for row in cells) for column in range(len(header))]
+
+    def line(row: Sequence[str]) -> str:
+        first, rest = row[0].ljust(widths[0]), [cell.rjust(w) for cell, w in zip(row[1:], widths[1:], strict=True)]
+        return "  ".join([first, *rest]).rstrip()
+
+    return "\n".join([line(cells[0]), "  ".join("-" * width for width in widths), *map(line, cells[1:])])
+
+
+class Progress:
+    """Rounds done, validation score, bytes sent, time left."""
+
+    def __init__(self, config: Config, start_round: int = 0) -> None:
+        self._name, self._rounds, self._start = config.algorithm.name, config.num_rounds, start_round
+        if start_round:
+            say(f"going on after round {start_round}")
+        self._live = sys.stdout.isatty()
+        self._started = self._last_plain = time.monotonic()
+        self._best = float("-inf")
+        self._bytes = 0
+
+    def round(self, row: dict[str, Any]) -> None:
+        done = row["round"]
+        self._bytes += sent_bytes(row)
+        elapsed = time.monotonic() - self._started
+        left = elapsed / max(1, done - self._start) * (self._rounds - done)
+        pieces = [f"{self._name} round {done}/{self._rounds}"]
+        if row["val_score"] is not None:
+            self._best = max(self._best, row["val_score"])
+            pieces += [f"val {row['val_score']:.4f} (best {self._best:.4f})", f"loss {row['train_loss'] or 0:.4f}"]
+        pieces += [f"{self._bytes / 1e6:.2f} MB", f"{elapsed:.0f} s, {left:.0f} s left"]
+        self._show("  ".join(pieces), last=done == self._rounds)
+        for warning in row["warnings"]:
+            say(f"warning: round {done}: {warning}")
+
+    def _show(self, line: str, last: bool) -> None:
+        if self._live:
+            width = shutil.get_terminal_size().columns - 1
+            print("\r\x1b[K" + line[:width], end="\n" if last else "", flush=True)
+        else:
+            print(line, flush=True)
+
+    def close(self, summary: dict[str, Any], run_dir: Path) -> None:
+        say("")
+        say(table(*summary_table([summary])))
+        say(f"records in {run_dir}")
+
+
+_MEGABYTES = {
+    "param MB": ("mb_up_per_round", "mb_down_per_round"),
+    "grad MB": ("gradient_mb_per_round",),
+    "feature MB": ("feature_mb_per_round",),
+}
+
+
+def summary_table(summaries: Sequence[dict[str, Any]]) -> tuple[list[str], list[list[str]]]:
+    """Megabytes per round, both directions: of parameters, of whatever else any of the runs moved, and in all."""
+    moved = [{name: _megabytes(s, keys) for name, keys in _MEGABYTES.items()} for s in summaries]
+    kinds = [name for name in _MEGABYTES if name == "param MB" or any(megabytes[name] for megabytes in moved)]
+    header = ["method", "BN stats", "final val", "best val", "test at best", *kinds]
+    header += ["MB/round", "paper MB", "steps", "seconds"]
+    rows = [
+        [
+            s["algorithm"],
+            s["batchnorm_stats"],
+            percent(s["final_val_score"]),
+            percent(s["best_val_score"]),
+            percent(s["test_score_at_best_val"]),
+            *(f"{megabytes[name]:.3f}" for name in kinds),
+            f"{sum(megabytes.values()):.3f}",
+            f"{s['paper_mb_per_round']:.3f}",
+            str(s["local_steps_total"]),
+            f"{s['seconds_total']:.1f}",
+        ]
+        for s, megabytes in zip(summaries, moved, strict=True)
+    ]
+    return header, rows
+
+
+def _megabytes(summary: dict[str, Any], keys: Sequence[str]) -> float:
+    """Runs that an older version recorded have no such kind of message where the key is missing."""
+    return sum(summary.get(key, 0.0) for key in keys)
+
+
+def percent(score: float | None) -> str:
+    return "-" if score is None else f"{100 * score:.2f}"

@@ -1,0 +1,51 @@
+"""`tensorboard --logdir RUN_DIR` (or a folder of runs): curves by round, scores by bytes, settings, the table."""
+
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from torch.utils.tensorboard import SummaryWriter
+from torch.utils.tensorboard.summary import hparams
+
+from llcg_dist.records.loggers.base import Point, Table
+
+
+class TensorBoard:
+    """Event files in <run_dir>/tensorboard, written anew at every start."""
+
+    def __init__(self, run_dir: Path) -> None:
+        self._folder = run_dir / "tensorboard"
+
+    def start(self, settings: dict[str, Any], earlier: Sequence[Point]) -> None:
+        if self._folder.exists():
+            shutil.rmtree(self._folder)
+        self._writer = SummaryWriter(str(self._folder), flush_secs=10)
+        shown = {key: value if type(value) in (bool, int, float) else str(value) for key, value in settings.items()}
+        experiment, start, self._end = hparams(shown, {"best_val_score": None, "test_score_at_best_val": None})
+        for part in (experiment, start):
+            self._writer._get_file_writer().add_summary(part)
+        for point in earlier:
+            self.round(point)
+
+    def round(self, point: Point) -> None:
+        for key, value in point.scalars.items():
+            self._writer.add_scalar(f"{_room(key)}/{key}", value, point.round)
+        for key, value in point.scores.items():
+            self._writer.add_scalar(f"by_bytes/{key}", value, point.sent)
+
+    def finish(self, summary: dict[str, Any], comparison: Table) -> None:
+        for key in ("best_val_score", "test_score_at_best_val"):
+            if summary[key] is not None:
+                self._writer.add_scalar(key, summary[key], summary["num_rounds"])
+        self._writer.add_text("comparison", comparison.markdown(), summary["num_rounds"])
+        self._writer._get_file_writer().add_summary(self._end)
+        self._writer.close()
+
+
+def _room(key: str) -> str:
+    """TensorBoard folds curves into sections by what stands before the slash."""
+    for word, room in {"score": "scores", "loss": "scores", "bytes": "bytes", "seconds": "seconds"}.items():
+        if word in key:
+            return room
+    return "other"

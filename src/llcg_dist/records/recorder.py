@@ -1,0 +1,169 @@
+"""A run's records, all the server's: config.yaml, partition.json, metrics.jsonl, summary.json, wire.json, models."""
+
+import io
+import logging
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from llcg_dist.comm.ledger import Ledger
+from llcg_dist.config.compose import to_yaml
+from llcg_dist.config.schema import Config
+from llcg_dist.data.atomic_files import write_bytes, write_json
+from llcg_dist.records.loggers import Loggers
+from llcg_dist.records.rows import RoundResult, Row, read_rows, round_row, row_line, statistics_columns
+from llcg_dist.training.evaluation import Evaluation
+
+log = logging.getLogger(__name__)
+
+
+class Recorder:
+    """Writes a row per round as it is evaluated, and the summary and models at the end.
+
+    A full disk does not end the training: what could not be written is kept and tried again, at the latest at the end.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        run_dir: Path,
+        start_round: int = 0,
+        elapsed: float = 0.0,
+    ) -> None:
+        """`start_round` is the checkpoint that the run goes on from; rows after it are dropped."""
+        self._config, self._run_dir = config, run_dir
+        self.on_round: Callable[[Row], None] = lambda row: None
+        """Told of every row, for the progress line."""
+        self._started = time.perf_counter() - elapsed
+        self._pending_models: dict[str, bytes] = {}
+        self.rows = read_rows(run_dir, start_round)
+        write_bytes(run_dir / "config.yaml", to_yaml(config).encode())
+        write_bytes(run_dir / "metrics.jsonl", "".join(row_line(row) for row in self.rows).encode())
+        self._metrics = (run_dir / "metrics.jsonl").open("r+b")
+        self._written = len(self.rows)
+        self._end = self._metrics.seek(0, os.SEEK_END)
+        self._peak_rss_mb_machine: float | None = None
+        self._loggers = Loggers(config, run_dir, self.rows)
+
+    @property
+    def elapsed(self) -> float:
+        return time.perf_counter() - self._started
+
+    @property
+    def best_score(self) -> float | None:
+        return max((row["val_score"] for row in self.rows if row["val_score"] is not None), default=None)
+
+    def round(
+        self, result: RoundResult, evaluation: Evaluation | None, seconds_evaluate: float, checkpoint: Row
+    ) -> None:
+        """Records a round: `evaluation` is None where the model was not scored, `checkpoint` holds further columns."""
+        row = round_row(result, evaluation, seconds_evaluate) | statistics_columns(self._config, evaluation)
+        row |= checkpoint
+        if result.stats:
+            self._peak_rss_mb_machine = max(stats.peak_rss_mb for stats in result.stats)
+        losses = " ".join(f"{stats.train_loss:.4f}" for stats in result.stats)
+        log.info(
+            "round %d: val %s, steps %d, machine losses %s", result.round, row["val_score"], row["local_steps"], losses
+        )
+        row["warnings"] += self._loggers.round(row)
+        self.rows.append(row)
+        self._try_to_write_rows()
+        self.on_round(row)
+
+    def save_model(self, name: str, state: dict[str, Tensor]) -> None:
+        """A plain state_dict. Through a buffer, because torch.save writes the file's own name into it."""
+        buffer = io.BytesIO()
+        torch.save(state, buffer)
+        self._pending_models[name] = buffer.getvalue()
+        try:
+            self._write_models()
+        except OSError as error:
+            log.warning("%s not written: %s", name, error.strerror)
+
+    def sync(self) -> None:
+        """A checkpoint counts on the rows before it: they reach the disk first."""
+        try:
+            os.fsync(self._metrics.fileno())
+        except OSError as error:
+            log.warning("metrics.jsonl: %s", error.strerror)
+
+    def finish(
+        self,
+        metric: str,
+        paper_mb_per_round: float,
+        peak_rss_mb_server: float,
+        halo_bytes: int,
+        ledger: Ledger,
+        audit: Row | None = None,
+    ) -> Row:
+        """Raises OSError where the result cannot be written; files of an earlier result are then as they were."""
+        self._write_rows()
+        self._metrics.close()
+        self._write_models()
+        evaluated = [row for row in self.rows if row["val_score"] is not None]
+        best = max(evaluated, key=lambda row: row["val_score"], default=None)
+        last, rounds = self.rows[-1], len(self.rows)
+        wire = ledger.as_json()
+        summary: Row = {
+            "algorithm": self._config.algorithm.name,
+            "dataset": self._config.dataset.name,
+            "model": self._config.model.name,
+            "num_machines": self._config.cluster.num_machines,
+            "num_rounds": rounds,
+            "seed": self._config.seed,
+            "metric": metric,
+            "batchnorm_stats": self._config.algorithm.batchnorm_stats,
+            "best_val_score": best and best["val_score"],
+            "test_score_at_best_val": best and best["test_score"],
+            "final_val_score": last["val_score"],
+            "final_test_score": last["test_score"],
+            "final_train_loss": last["train_loss"],
+            "local_steps_total": self._sum("local_steps"),
+            "paper_mb_per_round": paper_mb_per_round,
+            "mb_up_per_round": self._sum("bytes_up") / rounds / 1e6,
+            "mb_down_per_round": self._sum("bytes_down") / rounds / 1e6,
+            "feature_mb_per_round": self._sum("feature_bytes") / rounds / 1e6,
+            "gradient_mb_per_round": self._sum("gradient_bytes") / rounds / 1e6,
+            "control_mb_per_round": self._sum("control_bytes") / rounds / 1e6,
+            "halo_bytes": halo_bytes,
+            "bytes_in_detail": wire["bytes_in_detail"],
+            "total_bytes": ledger.total_bytes(),
+            "seconds_total": self.elapsed,
+            "peak_rss_mb_server": peak_rss_mb_server,
+            "peak_rss_mb_machine": self._peak_rss_mb_machine,
+        }
+        # The halo came with the parts, before any round: it is told apart from what crossed.
+        verdict = {"audit": audit} if audit else {}
+        write_json(self._run_dir / "wire.json", wire | {"halo_bytes": halo_bytes} | verdict)
+        write_json(self._run_dir / "summary.json", summary)
+        self._loggers.finish(summary)
+        return summary
+
+    def _sum(self, key: str) -> Any:
+        return sum(row[key] for row in self.rows)
+
+    def _try_to_write_rows(self) -> None:
+        try:
+            self._write_rows()
+        except OSError as error:
+            self.rows[-1]["warnings"].append(f"metrics.jsonl not written: {error.strerror}")
+            log.warning(self.rows[-1]["warnings"][-1])
+
+    def _write_rows(self) -> None:
+        content = "".join(row_line(row) for row in self.rows[self._written :]).encode()
+        self._metrics.seek(self._end)
+        self._metrics.truncate()  # half a line that an earlier try may have left
+        self._metrics.write(content)
+        self._metrics.flush()
+        self._end += len(content)
+        self._written = len(self.rows)
+
+    def _write_models(self) -> None:
+        for name in list(self._pending_models):
+            write_bytes(self._run_dir / name, self._pending_models[name])
+            del self._pending_models[name]

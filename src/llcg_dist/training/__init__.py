@@ -1,0 +1,1 @@
+"""The mathematics of a round: schedule, gradient steps, averaging, correction, evaluation. No network, no DGL."""

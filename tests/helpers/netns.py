@@ -1,0 +1,85 @@
+"""Several hosts on one machine: network namespaces joined by a bridge, each with one interface of its own."""
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import pytest
+
+from tests.helpers.jobs import REPOSITORY, start
+
+PORT = 29500
+
+
+def ip(*arguments: str) -> None:
+    subprocess.run(["ip", *arguments], check=True, capture_output=True)
+
+
+@dataclass(frozen=True)
+class Host:
+    name: str
+    address: str
+    interface: str
+    outside: str
+    """The end of its cable that is plugged into the bridge."""
+
+    def command(self, *command: str) -> list[str]:
+        return ["ip", "netns", "exec", self.name, "env", "OMP_NUM_THREADS=1", *command]
+
+    def sent_bytes(self) -> int:
+        """What its interface has sent so far, headers and all."""
+        command = ["ip", "-n", self.name, "-s", "-j", "link", "show", "dev", self.interface]
+        shown = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
+        return int(shown[0]["stats64"]["tx"]["bytes"])
+
+    def limit(self, megabits: int) -> None:
+        """The rate of its cable in Mbit/s, each way: what it sends waits here, what it receives at the bridge."""
+        burst = max(64_000, megabits * 1_000_000 // 8 // 200)  # bytes: 5 ms of the rate, or one large packet
+        shape = ["root", "tbf", "rate", f"{megabits}mbit", "burst", str(burst), "latency", "50ms"]
+        subprocess.run(["tc", "-n", self.name, "qdisc", "replace", "dev", self.interface, *shape], check=True)
+        subprocess.run(["tc", "qdisc", "replace", "dev", self.outside, *shape], check=True)
+
+    def unplug(self) -> None:
+        ip("link", "set", self.outside, "down")
+
+    def plug(self) -> None:
+        ip("link", "set", self.outside, "up")
+
+
+@contextmanager
+def hosts(count: int) -> Iterator[list[Host]]:
+    if os.geteuid() != 0 or not shutil.which("ip"):
+        pytest.skip("network namespaces need root and iproute2")
+    tag = f"{os.getpid() % 10000}"
+    bridge = f"llbr{tag}"
+    made = [Host(f"ll{tag}h{i}", f"10.77.0.{i + 1}", f"ll{tag}e{i}", f"ll{tag}v{i}") for i in range(count)]
+    try:
+        ip("link", "add", bridge, "type", "bridge")
+    except subprocess.CalledProcessError as error:
+        pytest.skip(f"this machine makes no bridge: {error.stderr.decode().strip()}")
+    try:
+        ip("link", "set", bridge, "up")
+        for host in made:
+            ip("netns", "add", host.name)
+            ip("link", "add", host.outside, "type", "veth", "peer", "name", host.interface)
+            ip("link", "set", host.interface, "netns", host.name)
+            ip("link", "set", host.outside, "master", bridge)
+            ip("link", "set", host.outside, "up")
+            ip("-n", host.name, "addr", "add", f"{host.address}/24", "dev", host.interface)
+            ip("-n", host.name, "link", "set", host.interface, "up")
+            ip("-n", host.name, "link", "set", "lo", "up")
+        yield made
+    finally:
+        for host in made:
+            subprocess.run(["ip", "netns", "del", host.name], capture_output=True)
+        subprocess.run(["ip", "link", "del", bridge], capture_output=True)
+
+
+def multinode(host: Host, head: Host, count: int, here: int, *settings: str) -> subprocess.Popen[str]:
+    """This host's share of a job of `count` hosts: `here` of its processes."""
+    where = ["--head", f"{head.address}:{PORT}", "--hosts", str(count), "--here", str(here)]
+    return start(host.command("bash", str(REPOSITORY / "launch" / "multinode.sh"), *where, *settings))

@@ -1,0 +1,81 @@
+"""What launch/multinode.sh says before anything starts, and where hosts meet."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from llcg_dist.cli.launch.hosts import Hosts, Meeting
+from llcg_dist.cli.launch.multinode import _endpoint, main
+from llcg_dist.comm.network import interfaces, listen_on
+from llcg_dist.errors import UserError
+
+SCRIPT = Path(__file__).parents[4] / "launch" / "multinode.sh"
+
+
+@pytest.mark.parametrize(
+    ("head", "endpoint"),
+    [
+        ("10.0.0.1", ("10.0.0.1", 29500)),
+        ("node1:4000", ("node1", 4000)),
+        ("fe80::1", ("fe80::1", 29500)),
+        ("[fe80::1]", ("fe80::1", 29500)),
+        ("[fe80::1]:4000", ("fe80::1", 4000)),
+    ],
+)
+def test_the_head(head: str, endpoint: tuple[str, int]) -> None:
+    assert _endpoint(head) == endpoint
+
+
+@pytest.mark.parametrize("head", ["", "node1:", ":4000", "node1:x", "node1:70000", "node1:0"])
+def test_a_head_that_is_no_address(head: str) -> None:
+    with pytest.raises(UserError, match="must be ADDRESS or ADDRESS:PORT"):
+        _endpoint(head)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--here", "0", "run_dir=r"], "--hosts and --here"),
+        (["--there", "1", "run_dir=r"], "--there: no such option"),
+        (["algorithm.K=0", "run_dir=r"], "algorithm.K=0"),
+        (["experiment=tiny"], "run_dir: must be set"),
+        (["experiment=tiny", "run_dir=r"], "the head localhost: is 127.0.0.1 on this host"),
+    ],
+)
+def test_mistakes_are_one_line(
+    arguments: list[str], told: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("LLCG_HOSTS", "2")  # as good as --hosts 2
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    assert main(["--head", "localhost", *arguments]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert told in line
+
+
+def test_the_script_explains_itself() -> None:
+    done = subprocess.run(
+        ["bash", str(SCRIPT), "--help"],
+        env=os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    head_comment = SCRIPT.read_text().split("set -euo")[0]
+    for argument in ("--head", "--hosts", "--here", "--job", "--rejoin"):
+        assert argument in done.stdout
+        assert argument in head_comment
+
+
+def test_a_port_that_is_taken_on_the_head() -> None:
+    own = [address for name, found in interfaces().items() if name != "lo" for address in found if "." in address]
+    if not own:
+        pytest.skip("this machine has no address but loopback")
+    with listen_on(own[0], 0) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(UserError, match=f"port {port} cannot be used .*in use.*; choose another"):
+            Meeting(Hosts(2, own[0], port, "job", 1.0, 1))

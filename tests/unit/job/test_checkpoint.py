@@ -1,0 +1,140 @@
+"""A checkpoint that is there is whole; one that is torn or altered is as if it were not there."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from llcg_dist.errors import UserError
+from llcg_dist.job.checkpoint import SERVER, CheckpointFiles, CheckpointWriter, part_owner, parts_with_checkpoints
+
+
+def state(round_: int) -> dict[str, Any]:
+    return {"theta": torch.full((4,), float(round_)), "round": round_}
+
+
+def saved(folder: Path, *rounds: int, owner: str = SERVER, every: int = 1, last: int = 100) -> CheckpointWriter:
+    saver = CheckpointWriter(CheckpointFiles(folder, owner), every, keep=2, last_round=last)
+    for round_ in rounds:
+        saver.save(round_, lambda round_=round_: state(round_))
+    saver.finish()
+    return saver
+
+
+def test_round_trip(tmp_path: Path) -> None:
+    saver = saved(tmp_path / "checkpoints", 1, 2)
+    files = CheckpointFiles(tmp_path / "checkpoints", SERVER)
+    assert files.rounds() == [1, 2]
+    assert files.load(2)["theta"].tolist() == [2.0] * 4
+    assert files.load(1)["round"] == 1
+    assert (saver.durable_round, saver.problem) == (2, None)
+    assert saver.bytes == max(path.stat().st_size for path in (tmp_path / "checkpoints").iterdir())
+
+
+def test_parts_with_checkpoints_are_told_by_their_names(tmp_path: Path) -> None:
+    assert parts_with_checkpoints(tmp_path / "nowhere") == []
+    for owner in (SERVER, part_owner(1), part_owner(11), part_owner(1)):
+        saved(tmp_path, 1, 2, owner=owner)
+    (tmp_path / ".part7.tmp").write_text("being written")
+    (tmp_path / "party-r000001-x.pt").write_text("not ours")
+    assert parts_with_checkpoints(tmp_path) == [1, 11]
+
+
+def test_owners_do_not_meet(tmp_path: Path) -> None:
+    for owner in (SERVER, part_owner(1), part_owner(11)):
+        saved(tmp_path, 1, owner=owner)
+    saved(tmp_path, 2, owner=part_owner(1))
+    assert CheckpointFiles(tmp_path, part_owner(1)).rounds() == [1, 2]
+    assert CheckpointFiles(tmp_path, part_owner(11)).rounds() == [1]
+    CheckpointFiles(tmp_path, part_owner(1)).drop_after(0)
+    assert CheckpointFiles(tmp_path, part_owner(11)).rounds() == [1]
+    assert CheckpointFiles(tmp_path, SERVER).rounds() == [1]
+
+
+def flip(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize(
+    "damage", [flip, lambda path: path.write_bytes(path.read_bytes()[:-1]), lambda path: path.write_bytes(b"")]
+)
+def test_damaged_files_are_passed_over(tmp_path: Path, damage: Callable[[Path], Any]) -> None:
+    saved(tmp_path, 1, 2)
+    files = CheckpointFiles(tmp_path, SERVER)
+    (newest,) = tmp_path.glob("server-r000002-*.pt")
+    damage(newest)
+    assert files.rounds() == [1]
+    with pytest.raises(UserError, match=f"^{tmp_path}: .* round 2 "):
+        files.load(2)
+
+
+def test_other_files_are_passed_over(tmp_path: Path) -> None:
+    (tmp_path / "server-r000003-0123.pt").write_text("")
+    (tmp_path / ".server.tmp").write_text("half")
+    (tmp_path / "notes.txt").write_text("")
+    assert CheckpointFiles(tmp_path, SERVER).rounds() == []
+    assert CheckpointFiles(tmp_path / "nowhere", SERVER).rounds() == []
+
+
+@pytest.mark.parametrize(("every", "expected"), [(0, []), (1, [1, 2, 3, 4, 5]), (2, [2, 4, 5]), (9, [5])])
+def test_every_nth_round_and_the_last(tmp_path: Path, every: int, expected: list[int]) -> None:
+    saved(tmp_path, 1, 2, 3, 4, 5, every=every, last=5)
+    assert CheckpointFiles(tmp_path, SERVER).rounds() == expected
+
+
+@pytest.mark.parametrize(
+    ("whole", "left"), [(0, [1, 2, 3, 4]), (2, [1, 2, 3, 4]), (3, [2, 3, 4]), (4, [3, 4]), (9, [3, 4])]
+)
+def test_what_a_restart_may_need_is_kept(tmp_path: Path, whole: int, left: list[int]) -> None:
+    """Two up to the round that all ranks have, and every newer one."""
+    saver = saved(tmp_path, 1, 2, 3, 4)
+    saver.prune(whole)
+    saver.finish()
+    assert CheckpointFiles(tmp_path, SERVER).rounds() == left
+
+
+def test_rounds_that_will_be_repeated_are_dropped(tmp_path: Path) -> None:
+    saved(tmp_path, 1, 2, 3)
+    files = CheckpointFiles(tmp_path, SERVER)
+    files.drop_after(2)
+    assert files.rounds() == [1, 2]
+
+
+def test_a_disk_that_cannot_be_written_is_told_and_training_goes_on(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    saver = saved(tmp_path / "file", 1)
+    assert saver.durable_round == 0
+    assert "round 1" in str(saver.problem)
+
+
+def test_the_state_is_that_of_the_moment(tmp_path: Path) -> None:
+    """What training changes while the disk is busy does not get into the file."""
+    theta = torch.zeros(1000)
+    saver = CheckpointWriter(CheckpointFiles(tmp_path, SERVER), 1, 2, 10)
+    saver.save(1, lambda: {"theta": theta})
+    theta += 1
+    CheckpointWriter.finish_all()
+    assert CheckpointFiles(tmp_path, SERVER).load(1)["theta"].sum().item() == 0
+
+
+def test_only_plain_data_is_loaded(tmp_path: Path) -> None:
+    """No pickle that could run code, even with a name that matches its content."""
+    saver = CheckpointWriter(CheckpointFiles(tmp_path, SERVER), 1, 2, 10)
+    saver.save(1, lambda: {"theta": Path("code")})
+    saver.finish()
+    with pytest.raises(UserError, match=r"server-r000001-.*: not a checkpoint \(UnpicklingError\)"):
+        CheckpointFiles(tmp_path, SERVER).load(1)
+
+
+def test_what_a_checkpoint_counts_on_is_on_the_disk_before_it(tmp_path: Path) -> None:
+    saver = CheckpointWriter(CheckpointFiles(tmp_path, SERVER), 1, 2, 10)
+    seen: list[list[str]] = []
+    saver.save(1, lambda: {"theta": torch.zeros(1)}, before=lambda: seen.append(os.listdir(tmp_path)))
+    saver.finish()
+    assert seen == [[]]
+    assert saver.durable_round == 1

@@ -1,0 +1,70 @@
+"""What a rank computes on, and what joins the ranks."""
+
+import pytest
+
+from llcg_dist.comm.rendezvous import choose_backend
+from llcg_dist.errors import UserError
+from llcg_dist.job.devices import choose_device, forks_ranks, threads_per_rank
+
+NCCL = "cpu:gloo,cuda:nccl"
+
+
+@pytest.mark.parametrize(
+    ("requested", "gpus", "local_rank", "device"),
+    [
+        ("auto", 0, 0, "cpu"),
+        ("auto", 2, 0, "cuda:0"),
+        ("auto", 2, 1, "cuda:1"),
+        ("auto", 2, 4, "cuda:0"),
+        ("cpu", 2, 1, "cpu"),
+        ("cuda", 1, 3, "cuda:0"),
+    ],
+)
+def test_ranks_of_a_host_take_its_gpus_in_turn(requested: str, gpus: int, local_rank: int, device: str) -> None:
+    assert choose_device(requested, gpus, local_rank) == device
+
+
+def test_a_gpu_that_is_not_there() -> None:
+    with pytest.raises(UserError, match=r"cluster\.device=cuda"):
+        choose_device("cuda", 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("requested", "own_gpu", "backend"),
+    [
+        ("auto", [True, True, True], NCCL),
+        ("auto", [True, True, False], "gloo"),
+        ("auto", [False, False], "gloo"),
+        ("gloo", [True, True], "gloo"),
+        ("nccl", [True, True], NCCL),
+    ],
+)
+def test_nccl_where_every_rank_has_a_gpu_of_its_own(requested: str, own_gpu: list[bool], backend: str) -> None:
+    assert choose_backend(requested, own_gpu) == backend
+
+
+def test_nccl_without_gpus_names_the_first_rank_that_lacks_one() -> None:
+    with pytest.raises(UserError, match=r"cluster\.backend=nccl: rank 1 has no GPU"):
+        choose_backend("nccl", [True, False, False])
+
+
+def test_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.sched_getaffinity", lambda pid: set(range(8)))
+    assert threads_per_rank(3, 100) == 3
+    assert threads_per_rank(0, 3) == 2
+    assert threads_per_rank(0, 9) == 1
+
+
+@pytest.mark.parametrize(
+    ("requested", "device", "gpu", "forks"),
+    [
+        ("auto", "auto", False, True),
+        ("auto", "auto", True, False),
+        ("auto", "cuda", True, False),
+        ("auto", "cpu", True, True),
+        ("fork", "cuda", True, True),
+        ("spawn", "cpu", False, False),
+    ],
+)
+def test_ranks_are_forked_unless_they_may_use_a_gpu(requested: str, device: str, gpu: bool, forks: bool) -> None:
+    assert forks_ranks(requested, device, gpu) is forks

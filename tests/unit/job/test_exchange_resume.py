@@ -1,0 +1,67 @@
+"""Rounded exchanges go on exactly where they stopped: what either end remembers is in its checkpoint."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+from llcg_dist import train
+from llcg_dist.comm.error_feedback import QuantizedMachineCompressor
+from llcg_dist.config.compose import load_config
+from llcg_dist.errors import TrainingError
+from llcg_dist.job.checkpoint import CheckpointWriter
+from llcg_dist.job.server import Server
+from llcg_dist.records.rows import RoundResult
+
+
+def run(folder: Path, name: str, *overrides: str) -> None:
+    torch.set_num_threads(1)
+    settings = ["experiment=tiny", "num_rounds=8", "algorithm.K=2", "cluster.backend=loopback", "logger=none"]
+    places = [f"partition.root={folder}/parts", f"run_dir={folder}/{name}"]
+    train.run(load_config([*settings, *places, *overrides]), train.Rank())
+
+
+def bytes_by_round(run_dir: Path) -> list[tuple[int, int, int]]:
+    rows = [json.loads(line) for line in (run_dir / "metrics.jsonl").read_text().splitlines()]
+    return [(row["round"], row["bytes_up"], row["bytes_down"]) for row in rows]
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "int8"])
+def test_what_rounding_kept_back_survives_a_restart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dtype: str
+) -> None:
+    """The first start ends after the machines were sent round 6; the second has only what was saved."""
+    chosen = f"algorithm.exchange_dtype={dtype}"
+    run(tmp_path, "at_once", chosen)
+    record = Server.evaluate_and_record
+
+    def give_out(server: Server, result: RoundResult) -> None:
+        record(server, result)
+        if result.round == 5:
+            raise TrainingError("the power is gone")
+
+    monkeypatch.setattr(Server, "evaluate_and_record", give_out)
+    with pytest.raises(TrainingError, match="power"):
+        run(tmp_path, "twice", chosen)
+    monkeypatch.undo()
+    CheckpointWriter.finish_all()
+    run(tmp_path, "twice", chosen, "resume=must")
+    assert (tmp_path / "twice" / "model.pt").read_bytes() == (tmp_path / "at_once" / "model.pt").read_bytes()
+    assert bytes_by_round(tmp_path / "twice") == bytes_by_round(tmp_path / "at_once")
+
+
+def test_forgetting_would_show(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The comparison above can fail: a machine that loses its rest ends with another model."""
+    chosen = "algorithm.exchange_dtype=int8"
+    run(tmp_path, "whole", chosen)
+    send = QuantizedMachineCompressor.send
+
+    def forgetful(end: QuantizedMachineCompressor, theta: torch.Tensor) -> torch.Tensor:
+        message = send(end, theta)
+        end.load_state(end.state() | {"residual": torch.zeros(len(theta))})
+        return message
+
+    monkeypatch.setattr(QuantizedMachineCompressor, "send", forgetful)
+    run(tmp_path, "forgetful", chosen)
+    assert (tmp_path / "forgetful" / "model.pt").read_bytes() != (tmp_path / "whole" / "model.pt").read_bytes()

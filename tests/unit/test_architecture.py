@@ -1,0 +1,138 @@
+"""The architecture, held over the imports of every file (those inside functions too): layers import downwards only."""
+
+import ast
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+import llcg_dist
+
+ROOT = Path(llcg_dist.__file__).parent
+FILES = sorted(str(path.relative_to(ROOT)) for path in ROOT.rglob("*.py"))
+
+LAYERS = [
+    ["errors", "seeding", "lazy_imports"],
+    ["config"],
+    ["data"],
+    ["sampling"],
+    ["models"],
+    ["training"],
+    ["comm"],
+    ["algorithms"],
+    ["records"],
+    ["job"],
+    ["predict", "doctor", "report", "train"],
+    ["cli"],
+]
+"""From the bottom up; a module may import from its own layer's room and from the layers below."""
+
+
+def module_of(file: str) -> str:
+    return ".".join(("llcg_dist", *Path(file).with_suffix("").parts)).removesuffix(".__init__")
+
+
+MODULES = {module_of(file): file for file in FILES}
+
+
+@cache
+def imports(file: str) -> frozenset[str]:
+    """Dotted names: `from a import b` counts as a and a.b, and `a.b` in the text as a.b where a is imported."""
+    tree = ast.parse((ROOT / file).read_text())
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{file}: imports are written in full"
+            found |= {str(node.module), *(f"{node.module}.{alias.name}" for alias in node.names)}
+    used = {ast.unparse(node) for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+    return frozenset(found | {name for name in used if name.split(".")[0] in found})
+
+
+def packages(name: str) -> Iterator[str]:
+    """a, a.b, a.b.c: importing a module imports the packages around it."""
+    parts = name.split(".")
+    yield from (".".join(parts[:end]) for end in range(1, len(parts) + 1))
+
+
+@cache
+def reached(file: str) -> frozenset[str]:
+    """Everything a file imports, directly or through other files of this project."""
+    seen: set[str] = set()
+    names: set[str] = set()
+    todo = [file]
+    while todo:
+        here = todo.pop()
+        if here in seen:
+            continue
+        seen.add(here)
+        names |= imports(here)
+        around = {package for name in (module_of(here), *imports(here)) for package in packages(name)}
+        todo += [MODULES[name] for name in around if name in MODULES]
+    return frozenset(names)
+
+
+def reaches(names: frozenset[str], library: str) -> bool:
+    return any(name == library or name.startswith(f"{library}.") for name in names)
+
+
+def users(library: str, found: Callable[[str], frozenset[str]]) -> set[str]:
+    return {file for file in FILES if reaches(found(file), library)}
+
+
+def room_of(file: str) -> str:
+    return Path(file).parts[0].removesuffix(".py")
+
+
+def imported_rooms(file: str) -> set[str]:
+    names = {name for name in imports(file) if name.startswith("llcg_dist.")}
+    rooms = {name.split(".")[1] for name in names}
+    return {room for room in rooms if (ROOT / room).is_dir() or (ROOT / f"{room}.py").exists()}
+
+
+def test_the_rules_see_the_files() -> None:
+    assert len(FILES) > 30
+    assert "llcg_dist.errors.UserError" in imports("training/schedule.py")
+    assert "torch.distributed" in imports("comm/torch_dist.py")
+    assert reaches(reached("train.py"), "dgl")
+    assert imported_rooms("training/trainer.py") == {"config", "data", "sampling", "training"}
+
+
+def test_every_room_has_its_layer() -> None:
+    rooms = {room_of(file) for file in FILES} - {"__init__"}
+    layered = [room for layer in LAYERS for room in layer]
+    assert sorted(layered) == sorted(rooms)
+
+
+@pytest.mark.parametrize("file", [file for file in FILES if file != "__init__.py"])
+def test_layers_import_downwards_only(file: str) -> None:
+    level = {room: height for height, layer in enumerate(LAYERS) for room in layer}
+    room = room_of(file)
+    upwards = {other for other in imported_rooms(file) if other != room and level[other] >= level[room]}
+    assert not upwards, f"{file} imports from {', '.join(sorted(upwards))}, which is not below {room}"
+
+
+def test_the_top_level_is_small() -> None:
+    assert len([file for file in FILES if "/" not in file]) <= 8
+
+
+def test_dgl_stays_in_its_two_files() -> None:
+    assert users("dgl", imports) == {"data/metis.py", "sampling/neighbor.py"}
+
+
+def test_torch_distributed_stays_in_its_two_files() -> None:
+    assert users("torch.distributed", imports) == {"comm/torch_dist.py", "cli/launch/elastic.py"}
+
+
+@pytest.mark.parametrize("room", ["training/", "algorithms/"])
+@pytest.mark.parametrize("library", ["dgl", "torch.distributed"])
+def test_the_mathematics_knows_neither_even_through_others(room: str, library: str) -> None:
+    assert any(file.startswith(room) for file in FILES)
+    assert {file for file in users(library, reached) if file.startswith(room)} == set()
+
+
+@pytest.mark.parametrize("library", ["torch", "dgl", "torch_geometric"])
+def test_report_reads_records_only(library: str) -> None:
+    assert {file for file in users(library, reached) if file.startswith("report/")} == set()

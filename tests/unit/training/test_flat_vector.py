@@ -1,0 +1,74 @@
+"""A model as one flat vector and back."""
+
+import pytest
+import torch
+from torch import nn
+
+from llcg_dist.training.flat_vector import contiguous_parameters, flatten, load_flat, state_dict_bytes
+
+
+def model() -> nn.Module:
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Linear(4, 2))
+
+
+# 3·4+4 and 4·2+2 weights, 4 of each of BatchNorm's weight, bias, running mean and running variance.
+FLOATS = 16 + 4 * 4 + 10
+
+
+def test_every_float_takes_part_and_the_counter_does_not() -> None:
+    assert flatten(model()).shape == (FLOATS,)
+    assert state_dict_bytes(model()) == 4 * FLOATS + 8  # the paper counts BatchNorm's int64 counter too
+
+
+def test_the_order_is_the_state_dicts() -> None:
+    values = [tensor for tensor in model().state_dict().values() if tensor.is_floating_point()]
+    assert torch.equal(flatten(model()), torch.cat([tensor.reshape(-1) for tensor in values]))
+
+
+def test_round_trip_fills_statistics_and_leaves_the_counter() -> None:
+    target = model()
+    target(torch.randn(5, 3))  # the counter becomes 1
+    theta = torch.arange(float(FLOATS))
+    load_flat(target, theta)
+    assert torch.equal(flatten(target), theta)
+    assert target[1].num_batches_tracked.item() == 1
+    assert target[1].running_var.tolist() == [28.0, 29.0, 30.0, 31.0]
+    assert target[0].weight.requires_grad
+
+
+def test_flat_vector_is_a_copy() -> None:
+    source = model()
+    theta = flatten(source)
+    before = theta.clone()
+    with torch.no_grad():
+        source[0].weight.zero_()
+    assert torch.equal(theta, before)
+    load_flat(source, theta)
+    theta.zero_()
+    assert torch.equal(flatten(source), before)
+
+
+@pytest.mark.parametrize("size", [0, FLOATS - 1, FLOATS + 1])
+def test_wrong_size_is_refused_and_nothing_is_written(size: int) -> None:
+    target = model()
+    before = flatten(target)
+    with pytest.raises(ValueError, match=f"{size} values for a model of {FLOATS}"):
+        load_flat(target, torch.zeros(size))
+    assert torch.equal(flatten(target), before)
+
+
+def test_a_gathered_model_is_its_vector() -> None:
+    source, twin = model(), model()
+    vector = contiguous_parameters(source)
+    assert torch.equal(vector, flatten(twin))
+    for one in (source, twin):
+        optimizer = torch.optim.Adam(one.parameters(), fused=True)
+        one(torch.arange(15.0).reshape(5, 3)).square().sum().backward()  # moves BatchNorm's statistics
+        optimizer.step()
+    torch.testing.assert_close(vector, flatten(twin))
+    assert not torch.equal(vector, flatten(model()))
+    vector.copy_(torch.arange(float(FLOATS)))
+    assert torch.equal(flatten(source), torch.arange(float(FLOATS)))
+    assert source[1].running_var.tolist() == [28.0, 29.0, 30.0, 31.0]
+    assert source[1].num_batches_tracked.item() == 1

@@ -3,7 +3,6 @@
 import logging
 import os
 import sys
-import time
 import traceback
 from collections.abc import Sequence
 
@@ -15,11 +14,9 @@ from llcg_dist.job.run import run
 
 log = logging.getLogger("llcg_dist.train")  # __name__ is __main__ in a rank
 
-_FIRST_FAILURE_WAIT_SECONDS = 5.0
-"""Seconds a rank that lost its peer stays, so that the launcher sees the dead rank first and names it."""
-
-_SERVER_REPORTS_FIRST_SECONDS = 2.0
-"""Seconds a machine stays when all ranks end for the same reason: the server has the terminal, and says it once."""
+_CAUSE_WAIT_SECONDS = 5.0
+"""How long a rank that ends because of another waits for that one to say why. The launcher ends it earlier where it
+sees the other rank's end first."""
 
 
 def main(overrides: Sequence[str]) -> int:
@@ -41,19 +38,26 @@ def _run_and_explain(overrides: Sequence[str]) -> int:
     try:
         run(load_config(overrides), me)
     except UserError as error:
-        if me.rank != 0:
-            time.sleep(_SERVER_REPORTS_FIRST_SECONDS)
-        return fail(str(error), exit_code=2)
-    except (TrainingError, SilenceError) as error:
-        return fail(f"{me}: {error}", exit_code=1)
+        if me.rank != 0:  # the server has the terminal: it says it, once
+            me.failure_of_another(_CAUSE_WAIT_SECONDS)
+        return _fail(me, str(error), exit_code=2)
     except PeerLostError as error:
-        time.sleep(_FIRST_FAILURE_WAIT_SECONDS)
-        return fail(f"{me}: {error}", exit_code=1)
+        cause = None if isinstance(error, SilenceError) else me.failure_of_another(_CAUSE_WAIT_SECONDS)
+        return _fail(me, cause or f"{me}: {error}", exit_code=1)
+    except TrainingError as error:
+        return _fail(me, f"{me}: {error}", exit_code=1)
     except Exception as error:
         log.exception("%s failed", me)
         traceback.print_exc()
-        return fail(f"{me}: {type(error).__name__}: {error}", exit_code=1)
+        return _fail(me, f"{me}: {type(error).__name__}: {error}", exit_code=1)
     return 0
+
+
+def _fail(me: Rank, message: str, exit_code: int) -> int:
+    """Tells the user, the launcher, and the other ranks."""
+    code = fail(message, exit_code)
+    me.record_failure(message)
+    return code
 
 
 if __name__ == "__main__":

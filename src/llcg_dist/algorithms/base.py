@@ -1,24 +1,59 @@
-"""What a method may change about a round."""
+"""What a method may change about a round, and what it answers about itself."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
+from typing import Protocol
 
 from torch import Tensor
 
+from llcg_dist.comm.channel import ServerChannel
 from llcg_dist.comm.ledger import Kind
+from llcg_dist.comm.messages import MESSAGES, Message, Train, TrainStats
 from llcg_dist.config.schema import Config
 from llcg_dist.data.derived import DataAccess
 from llcg_dist.training.average import weighted_average
+from llcg_dist.training.correction import Corrector
+from llcg_dist.training.learning_rate import LearningRates
+from llcg_dist.training.outer_optimizer import outer_optimizer
 from llcg_dist.training.schedule import local_steps
+from llcg_dist.training.screening import Models, Screener
+from llcg_dist.training.trainer import Trainer
 
-CorrectionSteps = Callable[[Tensor, int, int | str], Tensor]
-"""(theta, round, steps) -> theta: gradient steps on the server's whole graph; auto takes as many as it sees fit."""
+
+class ServerTools(Protocol):
+    """The server, as a method sees it."""
+
+    channel: ServerChannel
+    corrector: Corrector
+    screener: Screener
+
+    @property
+    def durable_round(self) -> int:
+        """The newest round that every rank has a checkpoint of."""
+
+
+class MachineTools(Protocol):
+    """A machine, as a method sees it."""
+
+    trainer: Trainer
+
+    def local_steps(self, round_: int) -> int: ...
+
+    def stats(self, round_: int) -> TrainStats:
+        """How the round went; taken once, at its end."""
+
+
+Handlers = Mapping[type[Message], Callable[[Message], Message]]
 
 
 class Algorithm:
-    """Local steps on every part, then averaging. Subclasses override only what differs."""
+    """Parallel SGD with periodic averaging: local steps on every part, then the average. Subclasses override only what
+    differs. One object serves one run at the server, and another one at every machine."""
+
+    messages: tuple[type[Message], ...] = MESSAGES
+    """Classes of message that may cross; any other is an error."""
 
     allowed_messages: frozenset[Kind] = frozenset({Kind.PARAMETERS})
-    """Kinds of message that may cross besides control; any other is an error."""
+    """Kinds of content that may cross besides control; any other is an error."""
 
     trains_on_parts = True
     """One process per part (False: rank 0 alone)."""
@@ -26,21 +61,45 @@ class Algorithm:
     data_access: DataAccess = DataAccess.PART
     """What a machine samples from."""
 
-    shares_gradients = False
-    """Every step is taken along the mean of all machines' gradients, so that they all hold the same model."""
-
     def __init__(self, config: Config) -> None:
         self.config = config
+        self.outer = outer_optimizer(config.algorithm)
+
+    @property
+    def num_machines(self) -> int:
+        return self.config.cluster.num_machines
 
     def local_steps(self, planned_rounds: int | None = None) -> list[int]:
         """Steps of each machine in rounds 1..R; a run that was planned shorter keeps the growth of its plan."""
         rounds = self.config.num_rounds
         return local_steps(self.config.algorithm, planned_rounds or rounds, rounds)
 
-    def average(self, theta: Tensor, updates: Sequence[Tensor], weights: Sequence[float]) -> Tensor:
-        """θ after the machines' round; `theta` is what they started from."""
-        return weighted_average(updates, weights)
+    @property
+    def local_batch_size(self) -> int:
+        return self.config.train.local_batch_size
 
-    def correct(self, theta: Tensor, round_: int, correction_steps: CorrectionSteps) -> Tensor:
-        """θ after the server's own steps, if the method takes any."""
+    def server_learning_rate(self, rates: LearningRates) -> tuple[float, Callable[[int, int], float]]:
+        """The learning rate of the server's own steps, and what it is multiplied with at (round, step)."""
+        return self.config.train.server_lr, rates.server
+
+    def send_model(self, theta: Tensor, round_: int, server: ServerTools) -> None:
+        """Line 3 of Algorithm 2: the machines receive the model, and begin their local steps."""
+        server.channel.send(Train(round_, theta, server.durable_round))
+
+    def local_phase(self, theta: Tensor, round_: int, server: ServerTools) -> tuple[Tensor, list[Message]]:
+        """Lines 4-10: waits until all machines have taken their steps. The model that they started from, and their
+        replies, each with a machine's model as content."""
+        return theta, server.channel.replies()
+
+    def aggregate(self, theta: Tensor, models: Models) -> Tensor:
+        """Line 11: one model of the machines' models; `theta` is what they started from."""
+        average = weighted_average(models.vectors, models.weights)
+        return self.outer.step(theta, average, models.statistics)
+
+    def correct(self, theta: Tensor, models: Models, corrector: Corrector) -> Tensor:
+        """Lines 12-17: the model after the server's own steps, if the method takes any."""
         return theta
+
+    def handlers(self, machine: MachineTools) -> Handlers:
+        """How a machine answers messages of this method's own."""
+        return {}

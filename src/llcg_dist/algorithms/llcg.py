@@ -2,12 +2,13 @@
 
 from torch import Tensor
 
-from llcg_dist.algorithms.base import CorrectionSteps
 from llcg_dist.algorithms.psgd_pa import PsgdPa
+from llcg_dist.training.correction import Corrector
+from llcg_dist.training.screening import Models
 
 
 class Llcg(PsgdPa):
-    """PSGD-PA with K·rho^r local steps, and S steps of the server on the whole graph after every average."""
+    """PSGD-PA with K·rho^r local steps, and S steps of the server on the full graph after every average."""
 
-    def correct(self, theta: Tensor, round_: int, correction_steps: CorrectionSteps) -> Tensor:
-        return correction_steps(theta, round_, self.config.algorithm.S)
+    def correct(self, theta: Tensor, models: Models, corrector: Corrector) -> Tensor:
+        return corrector.run(theta, models, self.config.algorithm.S)

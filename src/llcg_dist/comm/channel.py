@@ -1,63 +1,178 @@
-"""The two ends of the line between server and machines. Model parameters and a short report cross it; a method that
-shares every step also sends gradients, and one that reads remote features fetches their rows from other machines.
+"""The channel between server and machines: requests and replies, compressed, counted, and checked.
 
-Transports: `dist_channel.py` (real processes) and `loopback.py` (one process). Both give the server the machines'
-updates in part order and keep the same ledger, so a run has the same bits and the same byte counts on either.
+A transport moves packets: `process_transport.py` between real processes, `loopback.py` within one. Compression with its
+error feedback and the ledger are here, once for both, so a run has the same bits and the same byte counts on either.
+Above the channel a model is always a model.
 """
 
 from collections.abc import Sequence
 from typing import Protocol
 
+import torch
 from torch import Tensor
 
-from llcg_dist.comm.ledger import Ledger
-from llcg_dist.comm.messages import MachineRound, TrainRequest, Update
+from llcg_dist.comm.envelope import Packet, control_bytes
+from llcg_dist.comm.error_feedback import MachineCompressor, ServerCompressor
+from llcg_dist.comm.ledger import CountedMessage, Direction, Kind, Ledger
+from llcg_dist.comm.messages import NUM_STATS, Message, TrainStats
+from llcg_dist.comm.remote_rows import count_features
+from llcg_dist.errors import ProtocolError
 
 
-class MachineProtocol(Protocol):
-    """A machine, as the round loop and the loopback see it."""
+class ServerTransport(Protocol):
+    """Moves packets between the server and all machines."""
 
-    def receive(self, request: TrainRequest) -> TrainRequest:
-        """Reads the model in it; once for every order."""
-
-    def measures(self, round_: int) -> bool:
-        """Whether this round begins with diagnostics."""
-
-    def measure(self, theta: Tensor) -> Tensor:
-        """The gradient there over all that this machine trains on."""
-
-    def learn(self, request: TrainRequest, round_: int) -> MachineRound:
-        """Its part of the round, from an order that it has read."""
-
-
-class ServerChannel(Protocol):
-    ledger: Ledger
+    num_machines: int
     parallel: bool
     """Machines work at the same time, not in turns."""
 
-    def broadcast(self, request: TrainRequest) -> None:
-        """Sends the model to every machine; returns before they have trained on it."""
+    def send(self, packet: Packet) -> None:
+        """To every machine; returns before they have answered."""
 
-    def gather_gradients(self, round_: int) -> Sequence[Tensor]:
-        """Waits for every machine's gradient of its next step; in part order."""
-
-    def broadcast_gradient(self, mean: Tensor) -> None:
-        """The gradient that every machine takes its step along."""
-
-    def gather_measured(self) -> Sequence[Tensor]:
-        """Waits for every machine's gradient at the model that was just sent (diagnostics); in part order."""
-
-    def gather(self, round_: int) -> Sequence[Update]:
-        """Waits for every machine's update of this round; in part order."""
+    def receive(self) -> list[Packet]:
+        """Waits for one packet from every machine; in part order."""
 
 
-class MachineChannel(Protocol):
-    def receive(self) -> TrainRequest: ...
+class Handler(Protocol):
+    """A machine, as the channel sees it."""
 
-    def mean_gradient(self, own: Tensor) -> Tensor:
-        """Sends the own gradient and waits for the mean of all."""
+    def handle(self, request: Message) -> Message | None:
+        """The reply to a request; None where none is due."""
 
-    def send_measured(self, gradient: Tensor) -> None:
-        """The own gradient at the model that was just received; nothing comes back."""
+    def after_reply(self) -> None:
+        """The reply is on its way: time for what nobody waits for."""
 
-    def send(self, update: Update) -> None: ...
+
+class _MessageCodes:
+    """Messages <-> packets, for the classes of message that a job may use: the same list at every rank."""
+
+    def __init__(self, types: Sequence[type[Message]]) -> None:
+        self._types = list(types)
+
+    def pack(self, message: Message, content: Tensor | None) -> Packet:
+        if type(message) not in self._types:
+            raise ProtocolError(f"{type(message).__name__} is not a message of this method")
+        stats = message.stats.pack() if message.stats else None
+        return Packet(self._types.index(type(message)), message.round, message.durable_round, stats, content)
+
+    def type_of(self, packet: Packet) -> type[Message]:
+        if not 0 <= packet.code < len(self._types):
+            raise ProtocolError(f"a message of the unknown class {packet.code}")
+        return self._types[packet.code]
+
+    def content(self, packet: Packet, model_dtype: torch.dtype) -> Tensor:
+        """The bytes that arrived, as what they are; an empty vector where there are none."""
+        dtype = model_dtype if self.type_of(packet).is_model else torch.float32
+        return torch.empty(0, dtype=dtype) if packet.content is None else packet.content.view(dtype)
+
+    def unpack(self, packet: Packet, content: Tensor | None) -> Message:
+        kind = self.type_of(packet)
+        stats = TrainStats.unpack(packet.stats) if kind.ends_round and packet.stats is not None else None
+        return kind(packet.round, content, packet.durable_round, stats)
+
+
+class ServerChannel:
+    """The server's end: `send` a request, then wait for the `replies`."""
+
+    def __init__(
+        self,
+        transport: ServerTransport,
+        compressor: ServerCompressor,
+        ledger: Ledger,
+        types: Sequence[type[Message]],
+        metered: bool = True,
+    ) -> None:
+        """`types`: Algorithm.messages. `metered=False`: the only machine is the server itself, nothing crosses."""
+        self._transport, self._compressor, self.ledger = transport, compressor, ledger
+        self._codes, self._machines = _MessageCodes(types), transport.num_machines if metered else 0
+        self._sent: Tensor | None = None
+        self._request: Message | None = None
+        self.parallel = transport.parallel
+
+    @property
+    def held(self) -> Tensor:
+        """The model as the machines have it, after compression."""
+        return self._compressor.held
+
+    def send(self, request: Message) -> None:
+        """To every machine; returns before they have answered. The model that was sent last does not cross again."""
+        content = request.content
+        if request.is_model:
+            content = None if request.vector is self._sent else self._compressor.compress(request.vector)
+            self._sent = request.vector
+        packet = self._codes.pack(request, content)
+        _count(self.ledger, request.kind, content, Direction.DOWN, self._machines)
+        self._request = request
+        self._transport.send(packet)
+
+    def replies(self) -> list[Message]:
+        """One from every machine to the last request, in part order; their vectors are valid until the next request."""
+        assert self._request is not None
+        packets = self._transport.receive()
+        types = {self._codes.type_of(packet) for packet in packets}
+        wrong_round = [part for part, packet in enumerate(packets) if packet.round != self._request.round]
+        if len(types) > 1 or wrong_round:
+            names = ", ".join(sorted(kind.__name__ for kind in types))
+            place = f"part {wrong_round[0]} is in round {packets[wrong_round[0]].round}" if wrong_round else names
+            raise ProtocolError(f"replies to {type(self._request).__name__} of round {self._request.round}: {place}")
+        contents = [self._codes.content(packet, self._compressor.codec.dtype) for packet in packets]
+        for reply in types:
+            with self.ledger.also_allowing(self._request.reply_may_be):
+                _count(self.ledger, reply.kind, contents[0], Direction.UP, self._machines)
+            if reply.is_model:
+                assert self._sent is not None
+                contents = list(self._compressor.decompress(self._sent, contents))
+        replies = [self._codes.unpack(*each) for each in zip(packets, contents, strict=True)]
+        for stats in (reply.stats for reply in replies if reply.stats):
+            count_features(stats, self.ledger)
+        return replies
+
+
+class MachineChannel:
+    """A machine's end: decodes a request, has it handled, and encodes the reply."""
+
+    def __init__(
+        self, machine: Handler, compressor: MachineCompressor, ledger: Ledger, types: Sequence[type[Message]]
+    ) -> None:
+        self._machine, self._compressor, self._ledger = machine, compressor, ledger
+        self._codes = _MessageCodes(types)
+        self._model: Tensor | None = None
+
+    def answer(self, packet: Packet) -> Packet | None:
+        """None: there is nothing to answer, the run is over."""
+        content = self._codes.content(packet, self._compressor.codec.dtype)
+        _count(self._ledger, self._codes.type_of(packet).kind, content, Direction.DOWN, 1)
+        request = self._decoded(packet, content)
+        reply = self._machine.handle(request)
+        if reply is None:
+            return None
+        sent = self._compressor.compress(reply.vector) if reply.is_model else reply.content
+        with self._ledger.also_allowing(request.reply_may_be):
+            _count(self._ledger, reply.kind, sent, Direction.UP, 1)
+        if reply.stats:
+            self._ledger.end_round()
+        return self._codes.pack(reply, sent)
+
+    def after_reply(self) -> None:
+        self._machine.after_reply()
+
+    def _decoded(self, packet: Packet, content: Tensor) -> Message:
+        """A request for a model without one is for the model that was received last."""
+        if not self._codes.type_of(packet).is_model:
+            return self._codes.unpack(packet, content if content.numel() else None)
+        if content.numel():
+            self._model = self._compressor.decompress(content)
+        return self._codes.unpack(packet, self._model)
+
+
+def _count(ledger: Ledger, kind: Kind, content: Tensor | None, direction: Direction, machines: int) -> None:
+    """Enters a message to or from so many machines: its content, and its header as control."""
+    if not machines:
+        return
+    has_content = content is not None and content.numel() > 0
+    if has_content:
+        assert content is not None
+        ledger.count(CountedMessage.of(content, kind, direction), machines)
+    num_stats = NUM_STATS if direction is Direction.UP else 0
+    control = torch.empty(control_bytes(num_stats) // 8, dtype=torch.int64)
+    ledger.count(CountedMessage.of(control, Kind.CONTROL, direction), machines, enclosed=has_content)

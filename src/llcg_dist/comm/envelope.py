@@ -1,26 +1,66 @@
-"""Control and content in one message: a small message of its own costs more time than its bytes."""
+"""A message as it crosses: header, stats and content in one buffer, since a small message of its own costs more time
+than its bytes.
 
-from collections.abc import Iterator
+    int64   code of the message's class | round | durable round | bytes of content
+    float64 stats (machine to server)
+    bytes   content
+"""
+
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from llcg_dist.comm.ledger import Direction, Kind, Message
+_HEADER = 4
+
+
+def control_bytes(num_stats: int) -> int:
+    """Header and stats, in a direction in which stats take `num_stats` numbers."""
+    return 8 * (_HEADER + num_stats)
+
+
+@dataclass(frozen=True)
+class Packet:
+    """An encoded message. `code` is the place of its class among those of the job."""
+
+    code: int
+    round: int
+    durable_round: int
+    stats: Tensor | None
+    content: Tensor | None
 
 
 class Envelope:
-    """One buffer of bytes that crosses, and its two halves as tensors; counted as two messages, for what they are.
+    """A buffer that any packet of one direction fits into. Gloo accepts a message shorter than the buffer it is
+    received into, so a receiver need not know what comes next.
 
     Made once and used in every round: memory that is new to a process costs as much time as filling it.
     """
 
-    def __init__(self, control: Tensor, elements: int, dtype: torch.dtype, device: str) -> None:
-        """`control` shows the shape of that half, of 8-byte numbers; `elements` of `dtype` are the other."""
-        head = control.nbytes
-        self.bytes = torch.zeros(head + elements * dtype.itemsize, dtype=torch.uint8, device=device)
-        self.control = self.bytes[:head].view(control.dtype)
-        self.content = self.bytes[head:].view(dtype)
+    def __init__(self, num_stats: int, content_bytes: int, device: str) -> None:
+        self._head = control_bytes(num_stats)
+        self.bytes = torch.zeros(self._head + content_bytes, dtype=torch.uint8, device=device)
+        self._header = self.bytes[: 8 * _HEADER].view(torch.int64)
+        self._stats = self.bytes[8 * _HEADER : self._head].view(torch.float64)
+        self._content = self.bytes[self._head :]
 
-    def messages(self, kind: Kind, direction: Direction) -> Iterator[Message]:
-        halves = ((self.content, kind), (self.control, Kind.CONTROL))
-        return (Message.of(half, kind, direction) for half, kind in halves if half.numel())
+    def write(self, packet: Packet) -> Tensor:
+        """Puts the packet into the buffer; returns the bytes to send."""
+        content = packet.content
+        size = 0 if content is None else content.nbytes
+        self._header.copy_(torch.tensor([packet.code, packet.round, packet.durable_round, size]))
+        self._stats.copy_(packet.stats) if packet.stats is not None else self._stats.zero_()
+        if content is not None:
+            self._content[:size].view(content.dtype).copy_(content)
+        return self.bytes if self.bytes.is_cuda else self.bytes[: self._head + size]  # NCCL wants equal sizes
+
+    def read(self) -> Packet:
+        """The packet that arrived; its content lies in the buffer, to be used before the next arrives."""
+        code, round_, durable_round, size = self._header.tolist()
+        stats = self._stats.cpu() if len(self._stats) else None
+        return Packet(code, round_, durable_round, stats, self._content[:size].cpu() if size else None)
+
+    @property
+    def received_bytes(self) -> int:
+        """Length of the packet that arrived."""
+        return self._head + int(self._header[-1])

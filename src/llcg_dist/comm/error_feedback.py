@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from llcg_dist.comm.codec import CODECS, Codec, Piece
-from llcg_dist.training.screening import is_finite
+from llcg_dist.training.flat_vector import is_finite
 
 
 class ServerCompressor:
@@ -25,12 +25,12 @@ class ServerCompressor:
         self.held = torch.zeros(codec.size)
         """The model as the machines have it."""
 
-    def send(self, theta: Tensor) -> Tensor:
+    def compress(self, theta: Tensor) -> Tensor:
         """The message to every machine."""
         self.held = theta
         return theta
 
-    def received(self, theta: Tensor, messages: Sequence[Tensor]) -> Sequence[Tensor]:
+    def decompress(self, theta: Tensor, messages: Sequence[Tensor]) -> Sequence[Tensor]:
         """The machines' models, to be used before the next are received; `theta` is what the server sent them."""
         return messages
 
@@ -47,11 +47,11 @@ class MachineCompressor:
     def __init__(self, codec: Codec) -> None:
         self.codec = codec
 
-    def received(self, message: Tensor) -> Tensor:
+    def decompress(self, message: Tensor) -> Tensor:
         """The server's model."""
         return message
 
-    def send(self, theta: Tensor) -> Tensor:
+    def compress(self, theta: Tensor) -> Tensor:
         """The message that brings this machine's model to the server."""
         return theta
 
@@ -68,14 +68,14 @@ class QuantizedServerCompressor(ServerCompressor):
         self._message = codec.message()
         self._models: list[Tensor] = []
 
-    def send(self, theta: Tensor) -> Tensor:
+    def compress(self, theta: Tensor) -> Tensor:
         for piece in self.codec.pieces:
             held, new = self.held[piece.span], theta[piece.span]
             self.codec.write(piece, _with_statistics(new - held, new, piece), self._message)
             _move(held, held, self.codec.read(piece, self._message), piece)
         return self._message
 
-    def received(self, theta: Tensor, messages: Sequence[Tensor]) -> Sequence[Tensor]:
+    def decompress(self, theta: Tensor, messages: Sequence[Tensor]) -> Sequence[Tensor]:
         while len(self._models) < len(messages):
             self._models.append(torch.zeros(self.codec.size))
         for piece in self.codec.pieces:
@@ -96,13 +96,13 @@ class QuantizedMachineCompressor(MachineCompressor):
         self._held, self._residual = torch.zeros(codec.size), torch.zeros(codec.size)
         self._message = codec.message()
 
-    def received(self, message: Tensor) -> Tensor:
+    def decompress(self, message: Tensor) -> Tensor:
         for piece in self.codec.pieces:
             held = self._held[piece.span]
             _move(held, held, self.codec.read(piece, message), piece)
         return self._held
 
-    def send(self, theta: Tensor) -> Tensor:
+    def compress(self, theta: Tensor) -> Tensor:
         for piece in self.codec.pieces:
             own, residual = theta[piece.span], self._residual[piece.span]
             wanted = _with_statistics((own - self._held[piece.span]).add_(residual), own, piece)

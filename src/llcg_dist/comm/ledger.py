@@ -40,7 +40,7 @@ class Phase(StrEnum):
 
 
 @dataclass(frozen=True)
-class Message:
+class CountedMessage:
     kind: Kind
     direction: Direction
     dtype: str
@@ -49,9 +49,9 @@ class Message:
     phase: Phase = Phase.ROUND
 
     @staticmethod
-    def of(tensor: Tensor, kind: Kind, direction: Direction, phase: Phase = Phase.ROUND) -> "Message":
+    def of(tensor: Tensor, kind: Kind, direction: Direction, phase: Phase = Phase.ROUND) -> "CountedMessage":
         dtype = str(tensor.dtype).removeprefix("torch.")
-        return Message(kind, direction, dtype, tensor.numel(), tensor.numel() * tensor.element_size(), phase)
+        return CountedMessage(kind, direction, dtype, tensor.numel(), tensor.numel() * tensor.element_size(), phase)
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ class Ledger:
         self._earlier = _Line()
         self._enclosed = 0
 
-    def count(self, message: Message, machines: int, enclosed: bool = False) -> None:
+    def count(self, message: CountedMessage, machines: int, enclosed: bool = False) -> None:
         """`machines` messages of this shape are about to cross, one per machine. Called before sending.
 
         `enclosed`: inside another one, which was counted already."""
@@ -118,13 +118,15 @@ class Ledger:
                 raise ProtocolError(f"more than {CONTROL_BYTES_LIMIT} control bytes per machine and round")
         if message.direction is Direction.DOWN:
             self._answers[message.kind] += 1
+            if message.kind is Kind.GRADIENTS:  # a method that shares every step has a round's budget for each of them
+                self._control_per_machine = 0
         self._round[message.kind, message.direction] += machines * message.bytes
 
     @contextmanager
-    def also_allowing(self, kind: Kind) -> Iterator[None]:
-        """Lets this kind cross inside the block, and not after it."""
+    def also_allowing(self, kinds: frozenset[Kind]) -> Iterator[None]:
+        """Lets these kinds cross inside the block, and not after it."""
         before = self._allowed
-        self._allowed = before | {kind}
+        self._allowed = before | kinds
         try:
             yield
         finally:

@@ -1,15 +1,24 @@
-"""What server and machines send each other in a round."""
+"""What server and machines say to each other in a round: a request from the server, one reply from every machine.
 
-from collections.abc import Generator
+    Train    -> Trained      take the local steps of a round from this model; the model they led to
+    Measure  -> Gradient     the gradient at this model over all that a machine trains on (diagnostics)
+    Finish   ->              the run is over; no reply
+
+A method that needs more declares its own (`Algorithm.messages`).
+"""
+
 from dataclasses import astuple, dataclass, fields
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 
+from llcg_dist.comm.ledger import Kind
+
 
 @dataclass(frozen=True)
 class TrainStats:
-    """What a machine tells about its round; crosses as a few float64 (control)."""
+    """What a machine tells about its round; crosses as float64 numbers (control)."""
 
     train_loss: float
     seconds_local: float
@@ -33,45 +42,66 @@ class TrainStats:
         typed = (f.type(value) for f, value in zip(fields(TrainStats), values.tolist(), strict=True))  # type: ignore[operator]
         return TrainStats(*typed)
 
-    @staticmethod
-    def size() -> int:
-        return len(fields(TrainStats))
+
+NUM_STATS = len(fields(TrainStats))
 
 
 @dataclass(frozen=True)
-class TrainRequest:
-    """What the server sends at the start of a round: the model, and up to which round all ranks have checkpoints.
+class Message:
+    """All messages have this shape; their classes say what they mean."""
 
-    `theta` as comm/error_feedback.py compresses it; None where the machines hold the model already, because every step
-    is shared (full_sync).
-    """
-
-    theta: Tensor | None
+    round: int
+    content: Tensor | None = None
+    """[n] float32: the flat vector that the message is about, if any."""
     durable_round: int = 0
+    """Of a request: the newest round that every rank has a checkpoint of."""
+    stats: TrainStats | None = None
+    """Of the reply that ends a machine's round."""
+
+    kind: ClassVar[Kind] = Kind.CONTROL
+    """What the content is counted as."""
+    is_model: ClassVar[bool] = False
+    """The content is a model: it is compressed as algorithm.exchange_dtype says, and a machine remembers it."""
+    ends_round: ClassVar[bool] = False
+    """A machine's last message of a round: it brings stats."""
+    reply_may_be: ClassVar[frozenset[Kind]] = frozenset()
+    """Kinds of content that the reply may have, besides those that the method allows."""
+
+    @property
+    def vector(self) -> Tensor:
+        """The content of a message that has one."""
+        assert self.content is not None, f"{type(self).__name__} without content"
+        return self.content
 
 
-@dataclass(frozen=True)
-class Update:
-    """What a machine sends at the end of a round: its parameters, as comm/error_feedback.py compresses them, and stats.
+class Train(Message):
+    """Take the local steps of this round from the model, and send the model that they lead to."""
 
-    Only the parameters that are not the same everywhere: where every step is shared, BatchNorm's statistics.
-    """
-
-    theta: Tensor
-    stats: TrainStats
+    kind, is_model = Kind.PARAMETERS, True
 
 
-MachineRound = Generator[Tensor, Tensor, Update]
-"""A machine's round: yields its gradient where it waits for everyone's mean, and returns its update."""
+class Trained(Message):
+    """A machine's model after its local steps, and how the round went."""
+
+    kind, is_model, ends_round = Kind.PARAMETERS, True, True
 
 
-@dataclass(frozen=True)
-class MessageSizes:
-    """What the messages of a job hold: elements of the model and of an update (of `dtype`), of a gradient (float32)."""
+class Measure(Message):
+    """Compute the gradient at this model over all training nodes of the part, with all their neighbours."""
 
-    model: int
-    update: int
-    gradient: int
-    model_every_round: bool = True
-    """Otherwise the model crosses once, at the start."""
-    dtype: torch.dtype = torch.float32
+    kind, is_model = Kind.PARAMETERS, True
+    reply_may_be = frozenset({Kind.GRADIENTS})
+
+
+class Gradient(Message):
+    """[number of learned parameters]: a gradient on its way to the server."""
+
+    kind = Kind.GRADIENTS
+
+
+class Finish(Message):
+    """The run is over."""
+
+
+MESSAGES: tuple[type[Message], ...] = (Train, Trained, Measure, Gradient, Finish)
+"""What every method uses."""

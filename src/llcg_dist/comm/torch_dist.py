@@ -1,11 +1,11 @@
-"""The transport between real processes: torch.distributed collectives, rank 0 the server, ranks 1..P the machines.
+"""The transport between real processes: a star of torch.distributed process groups, the server in the middle.
 
-A model crosses as one flat buffer, collected at rank 0 and broadcast back. Collecting (rather than reducing) keeps the
-machines' updates apart until the server has them, so that they can be averaged in part order and no machine ever sees
-another's partial sums. Gloo's own gather would first receive them all into memory of its own, new every time, and then
-copy: `collect` lets every update arrive where it stays.
+Every machine shares a group of two with the server and no other machine, so none relays another's model, none sees
+another's update, and a lost machine breaks its own link alone. Machines have a group of their own where their method
+lets them talk to each other (`machine_group`). What crosses is counted by the caller, or here for the handshake.
 """
 
+import contextlib
 import json
 import os
 import socket
@@ -19,10 +19,8 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from torch import Tensor
-from torch.distributed.distributed_c10d import _set_pg_timeout
 
-from llcg_dist.comm.envelope import Envelope
-from llcg_dist.comm.ledger import Direction, Kind, Ledger, Message, Phase
+from llcg_dist.comm.ledger import CountedMessage, Direction, Kind, Ledger, Phase
 from llcg_dist.comm.liveness import Heartbeat
 from llcg_dist.comm.network import listen_on, use_interface
 from llcg_dist.comm.rendezvous import choose_backend, fresh_prefix, negotiate, pick_server, swapped_rank
@@ -31,13 +29,17 @@ from llcg_dist.errors import PeerLostError, ProtocolError, UserError
 
 _POLL_SECONDS = 2e-3
 _LARGEST_JSON_BYTES = 1 << 20
+_FOREVER = timedelta(days=365)
+"""A rank may wait as long as a round takes: silence is what is limited, by the heartbeat."""
 REFUSED = "llcg/refused"
 """Key of the job's store: why no rank should start again."""
+_FAILURE = "failure"
+"""Key of the job's store: why the first rank that failed did so."""
 
 
 @dataclass(frozen=True)
 class RankResources:
-    """What a rank brings to its job. The first rank with the whole graph, and the run if there is one, serves."""
+    """What a rank brings to its job. The first rank with the full graph, and the run if there is one, serves."""
 
     interface: str | None = None
     """cluster.interface: Gloo's and NCCL's; by default the one that leads to MASTER_ADDR."""
@@ -47,103 +49,116 @@ class RankResources:
 
 
 class Cluster:
-    """The process group of one job, from joining it to leaving it in order. Nothing crosses it uncounted."""
+    """The links of one rank, from joining the job to leaving it in order."""
 
-    def __init__(self, backend: str, join_timeout: float, ledger: Ledger, means: RankResources | None = None) -> None:
-        """`backend` is cluster.backend; which it becomes, and who is rank 0, follows from the means of all ranks."""
+    def __init__(
+        self, backend: str, join_timeout: float, ledger: Ledger, resources: RankResources | None = None
+    ) -> None:
+        """`backend` is cluster.backend; which it becomes, and who is rank 0, follows from the resources of all."""
         rank, self.size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
         limit = timedelta(seconds=join_timeout)
-        says = _say(means or RankResources())
+        own_resources = _describe(resources or RankResources())
         try:
             self._store = _connect_store(limit, hosts=rank == 0)
             self._prefix = fresh_prefix(self._store, rank, self.size, join_timeout)
-            own = dist.PrefixStore(self._prefix, self._store)
-            verdict = negotiate(own, rank, self.size, says, partial(_decide, backend), join_timeout)
-            self.server = int(verdict["server"])
+            self._job_store = dist.PrefixStore(self._prefix, self._store)
+            decide = partial(_decide, backend)
+            decision = negotiate(self._job_store, rank, self.size, own_resources, decide, join_timeout)
+            self.server = int(decision["server"])
             """The number that torchrun gave to the server; to us it is rank 0."""
-            self.rank = swapped_rank(rank, self.server)
-            dist.init_process_group(verdict["backend"], store=own, rank=self.rank, world_size=self.size, timeout=limit)
+            self.rank, self.backend = swapped_rank(rank, self.server), str(decision["backend"])
+            self._device = dist.ProcessGroupGloo.create_device(interface=os.environ["GLOO_SOCKET_IFNAME"])
+            self._links = {other: self._link(other, limit) for other in self.peers}
         except UserError as error:
             self.refuse(str(error))
             raise
         except (OSError, RuntimeError, ValueError) as error:
             raise PeerLostError(f"cannot join the other ranks: {_first_line(error)}") from error
-        self._group_store, self._meetings = own, 0
         self._heartbeat: Heartbeat | None = None
-        self._waiter = Waiter()
-        self._pending: list[Any] = []
-        """Sent and not waited for yet; the envelope stays as it is until the next wait."""
-        self.wire_device = "cuda" if "nccl" in verdict["backend"] else "cpu"
-        self.backend: str = verdict["backend"]
-        self.ledger = ledger
-        self.received_bytes = 0
-        """What this rank's collectives brought it from others."""
+        self._waiter, self._meetings = Waiter(), 0
+        self._pending: list[tuple[int, Any]] = []
+        """Sent and not waited for yet; the buffers stay as they are until the next wait."""
+        self.wire_device = "cuda" if "nccl" in self.backend else "cpu"
+        self.ledger, self.received_bytes = ledger, 0
 
-    def gather(self, tensor: Tensor, kind: Kind, phase: Phase = Phase.ROUND) -> list[Tensor]:
-        """One tensor of the same shape from every rank, by rank; empty at all but rank 0."""
-        self._count(Message.of(tensor, kind, Direction.UP, phase))
-        received = [torch.empty_like(tensor) for _ in range(self.size)] if self.rank == 0 else None
-        self.wait(dist.gather(tensor, received, dst=0, async_op=True))
-        self.received_bytes += tensor.nbytes * (self.size - 1 if self.rank == 0 else 0)
-        return received or []
+    @property
+    def peers(self) -> Sequence[int]:
+        """The ranks that this one has a link to."""
+        return range(1, self.size) if self.rank == 0 else [0]
 
-    def broadcast(self, tensor: Tensor, kind: Kind, phase: Phase = Phase.ROUND) -> Tensor:
-        """Rank 0's tensor, written into everyone's."""
-        self._count(Message.of(tensor, kind, Direction.DOWN, phase))
-        self._broadcast(tensor)
-        return tensor
+    def _link(self, other: int, limit: timedelta) -> "_Link":
+        machine = max(self.rank, other)
+        store = dist.PrefixStore(f"link/{machine}", self._job_store)
+        return _Link(self._gloo(store, min(self.rank, 1), 2, limit), store, self.rank, self.backend)
 
-    def _broadcast(self, tensor: Tensor) -> None:
-        self.wait(dist.broadcast(tensor, src=0, async_op=True))
-        self.received_bytes += tensor.nbytes if self.rank else 0
+    def _gloo(self, store: dist.Store, rank: int, size: int, limit: timedelta) -> dist.ProcessGroupGloo:
+        options: Any = dist.ProcessGroupGloo._Options()  # type: ignore[attr-defined]
+        options._devices, options._threads, options._timeout = [self._device], 1, limit
+        group = dist.ProcessGroupGloo(store, rank, size, options)
+        group._set_default_timeout(_FOREVER)
+        return group
 
-    def collect(self, own: Envelope | None, received: Mapping[int, Envelope], kind: Kind) -> None:
-        """Every machine's envelope, written into the one that rank 0 has for its rank; machines do not wait for it."""
-        envelope = own or next(iter(received.values()))
-        self._count_enclosed(envelope, kind, Direction.UP)
-        if own is not None:
-            self._pending.append(dist.isend(own.bytes, 0))
-            return
-        self.wait(*(dist.irecv(envelope.bytes, rank) for rank, envelope in received.items()))
-        self.received_bytes += sum(envelope.bytes.nbytes for envelope in received.values())
+    def send(self, message: Tensor, rank: int) -> None:
+        """Returns before it has arrived: the tensor stays as it is until the next `wait` or `receive`."""
+        self._pending.append((rank, self._links[rank].send(message)))
 
-    def broadcast_envelope(self, envelope: Envelope, kind: Kind) -> None:
-        """Rank 0's, written into everyone's; rank 0 does not wait for it."""
-        self._count_enclosed(envelope, kind, Direction.DOWN)
-        if self.rank == 0:
-            self._pending.append(dist.broadcast(envelope.bytes, src=0, async_op=True))
-        else:
-            self._broadcast(envelope.bytes)
+    def receive(self, buffers: Mapping[int, Tensor]) -> None:
+        """One message from each of these ranks, at most as long as its buffer."""
+        self.wait(*((rank, self._links[rank].receive(buffer)) for rank, buffer in buffers.items()))
+
+    def wait(self, *works: tuple[int, Any]) -> None:
+        """Until these and all sends are done; Python's signal handlers run meanwhile."""
+        pending, self._pending = [*self._pending, *works], []
+        failure = self._waiter.wait([work for _, work in pending]) if pending else None
+        if failure:
+            place, error = failure
+            raise PeerLostError(f"lost the connection to rank {pending[place][0]}: {_first_line(error)}") from error
+
+    def send_json(self, content: dict[str, Any], rank: int) -> None:
+        """A JSON object, for the handshake; counted as control."""
+        encoded = torch.frombuffer(bytearray(json.dumps(content).encode()), dtype=torch.uint8)
+        for part in (torch.tensor([len(encoded)]), encoded):
+            self._count(part, Direction.DOWN if self.rank == 0 else Direction.UP)
+            self.send(part, rank)
+        self.wait()
+
+    def receive_json(self, rank: int) -> dict[str, Any]:
+        size = torch.zeros(1, dtype=torch.int64)
+        self._receive_counted(size, rank)
+        if not 0 < int(size) <= _LARGEST_JSON_BYTES:
+            raise ProtocolError(f"a handshake message of {int(size)} bytes from rank {rank}")
+        encoded = torch.zeros(int(size), dtype=torch.uint8)
+        self._receive_counted(encoded, rank)
+        content = json.loads(bytes(encoded.tolist()))
+        if not isinstance(content, dict):
+            raise ProtocolError(f"a handshake message from rank {rank} is no JSON object")
+        return content
+
+    def _receive_counted(self, buffer: Tensor, rank: int) -> None:
+        self._count(buffer, Direction.UP if self.rank == 0 else Direction.DOWN)
+        self.receive({rank: buffer})
+        self.received_bytes += buffer.nbytes
+
+    def _count(self, tensor: Tensor, direction: Direction) -> None:
+        self.ledger.count(CountedMessage.of(tensor, Kind.CONTROL, direction, Phase.HANDSHAKE), machines=1)
 
     def gather_json(self, content: dict[str, Any]) -> list[dict[str, Any]]:
-        """A JSON object from every rank, by rank; empty at all but rank 0. For the handshake."""
-        encoded = json.dumps(content).encode()
-        sizes = self.gather(torch.tensor([len(encoded)]), Kind.CONTROL, Phase.HANDSHAKE)
-        width = torch.tensor([max((int(size) for size in sizes), default=0)])
-        self.broadcast(width, Kind.CONTROL, Phase.HANDSHAKE)
-        padded = torch.zeros(_checked(int(width)), dtype=torch.uint8)
-        padded[: len(encoded)] = torch.frombuffer(bytearray(encoded), dtype=torch.uint8)
-        rows = self.gather(padded, Kind.CONTROL, Phase.HANDSHAKE)
-        return [json.loads(bytes(row.tolist()).rstrip(b"\0")) for row in rows]
-
-    def broadcast_json(self, content: dict[str, Any]) -> dict[str, Any]:
-        """Rank 0's JSON object, at every rank. For the handshake."""
-        encoded = torch.frombuffer(bytearray(json.dumps(content).encode()), dtype=torch.uint8)
-        size = self.broadcast(torch.tensor([len(encoded)]), Kind.CONTROL, Phase.HANDSHAKE)
-        buffer = encoded if self.rank == 0 else torch.zeros(_checked(int(size)), dtype=torch.uint8)
-        return json.loads(bytes(self.broadcast(buffer, Kind.CONTROL, Phase.HANDSHAKE).tolist()))
+        """An object from every rank, by rank; empty at all but rank 0."""
+        if self.rank:
+            self.send_json(content, 0)
+            return []
+        return [content, *(self.receive_json(rank) for rank in self.peers)]
 
     def machine_group(self) -> "MachineGroup":
-        """For what machines exchange without the server; every rank calls it, in the same place."""
-        limit = timedelta(days=365)  # as in `watch`
-        return MachineGroup(self, dist.new_group(range(1, self.size), timeout=limit))
+        """For what machines exchange without the server; every machine calls it."""
+        store = dist.PrefixStore("machines", self._job_store)
+        return MachineGroup(self, self._gloo(store, self.rank - 1, self.size - 1, _FOREVER))
 
     def watch(self, names: Mapping[int, str], limit: float, on_silence: Callable[[str], None]) -> None:
         """From now on `on_silence` hears of the named ranks that are silent for longer than `limit` seconds."""
         if self._heartbeat:
             self._heartbeat.stop()
-        _set_pg_timeout(timedelta(days=365))  # a collective may wait as long as a round takes: silence is what counts
-        # A connection of its own: the group's store may be busy in the main thread.
+        # A connection of its own: the job's store may be busy in the main thread.
         store = dist.PrefixStore(self._prefix, _connect_store(timedelta(seconds=limit), hosts=False))
         self._heartbeat = Heartbeat(store, self.rank, names, limit, on_silence)
         self._heartbeat.start()
@@ -152,12 +167,27 @@ class Cluster:
         """Tells the launchers that this job cannot work, so that none of them starts it again."""
         self._store.set(REFUSED, reason)
 
+    def record_failure(self, message: str) -> None:
+        """Tells the other ranks why this one ends; the first to fail is heard."""
+        with contextlib.suppress(RuntimeError):  # the store's host is gone
+            self._job_store.compare_set(_FAILURE, "", message)
+
+    def wait_for_failure(self, seconds: float) -> str | None:
+        """What a rank recorded, as soon as it is there."""
+        end = time.monotonic() + seconds
+        with contextlib.suppress(RuntimeError):
+            while time.monotonic() < end:
+                if self._job_store.check([_FAILURE]):
+                    return self._job_store.get(_FAILURE).decode()
+                time.sleep(10 * _POLL_SECONDS)
+        return None
+
     def at_quiescence(self, read: Callable[[], dict[str, Any]]) -> dict[str, Any]:
         """Calls `read` when all that ranks sent each other has arrived and before any sends more. For the audit.
 
         The barrier makes them wait for the slowest; then they meet through the store: no byte moves between them.
         """
-        self.wait(dist.barrier(async_op=True))
+        self.barrier()
         self._meet()
         found = read()
         self._meet()
@@ -165,36 +195,55 @@ class Cluster:
 
     def _meet(self) -> None:
         self._meetings += 1
-        nap, key = _POLL_SECONDS, f"meeting/{self._meetings}"
+        seconds, key = _POLL_SECONDS, f"meeting/{self._meetings}"
         try:
-            self._group_store.add(key, 1)
-            while self._group_store.add(key, 0) < self.size:
-                time.sleep(nap)
-                nap = min(nap * 1.5, 1.0)  # the audit counts these questions
+            self._job_store.add(key, 1)
+            while self._job_store.add(key, 0) < self.size:
+                time.sleep(seconds)
+                seconds = min(seconds * 1.5, 1.0)  # the audit counts these questions
         except RuntimeError as error:
             raise PeerLostError(f"lost the job's store: {_first_line(error)}") from error
 
+    def barrier(self) -> None:
+        """All ranks wait for each other: each machine says so to the server, which then answers all."""
+        word = torch.zeros(1, dtype=torch.int64)
+        if self.rank:
+            self._count(word, Direction.UP)
+            self.send(word, 0)
+        for rank in self.peers:
+            self._receive_counted(word, rank)
+        if self.rank == 0:
+            for rank in self.peers:
+                self._count(word, Direction.DOWN)
+                self.send(word, rank)
+        self.wait()
+
     def close(self) -> None:
         """Leaves together with the others; a rank that just exits sometimes aborts those still reading."""
-        self.wait(dist.barrier(async_op=True))
+        self.barrier()
         if self._heartbeat:
             self._heartbeat.stop()
-        dist.destroy_process_group()
 
-    def _count(self, message: Message, enclosed: bool = False) -> None:
-        self.ledger.count(message, machines=self.size - 1 if self.rank == 0 else 1, enclosed=enclosed)
 
-    def _count_enclosed(self, envelope: Envelope, kind: Kind, direction: Direction) -> None:
-        for number, message in enumerate(envelope.messages(kind, direction)):
-            self._count(message, enclosed=number > 0)
+class _Link:
+    """Server and one machine, members 0 and 1 of a group of two. CPU tensors cross on Gloo, GPU tensors on NCCL."""
 
-    def wait(self, *works: Any) -> None:
-        """Until they are done, and all that is under way; Python's signal handlers run meanwhile."""
-        under_way, self._pending = self._pending, []
-        try:
-            self._waiter.wait([*under_way, *works])
-        except RuntimeError as error:
-            raise PeerLostError(f"lost the connection to another rank: {_first_line(error)}") from error
+    def __init__(self, gloo: dist.ProcessGroupGloo, store: dist.Store, rank: int, backend: str) -> None:
+        self._gloo, self._peer = gloo, 0 if rank else 1
+        self._nccl = None
+        if "nccl" in backend:
+            options = dist.ProcessGroupNCCL.Options()
+            options._timeout = _FOREVER
+            self._nccl = dist.ProcessGroupNCCL(dist.PrefixStore("nccl", store), min(rank, 1), 2, options)
+
+    def send(self, message: Tensor) -> Any:
+        return self._group(message).send([message], self._peer, 0)
+
+    def receive(self, buffer: Tensor) -> Any:
+        return self._group(buffer).recv([buffer], self._peer, 0)
+
+    def _group(self, tensor: Tensor) -> Any:
+        return self._nccl if tensor.is_cuda else self._gloo
 
 
 class MachineGroup:
@@ -206,19 +255,18 @@ class MachineGroup:
     def all_to_all(self, sent: Tensor, sent_rows: list[int], received_rows: list[int]) -> Tensor:
         """The first sent_rows[0] rows go to the first machine, and so on; the rows received, machine by machine."""
         received = sent.new_empty(sum(received_rows), *sent.shape[1:])
-        work = dist.all_to_all_single(received, sent, received_rows, sent_rows, group=self._group, async_op=True)
-        self._cluster.wait(work)
+        self._cluster.wait((0, self._group.alltoall_base(received, sent, received_rows, sent_rows)))
         own = received_rows[self._cluster.rank - 1]
         self._cluster.received_bytes += received[:1].nbytes * (len(received) - own)
         return received
 
 
-def _say(means: RankResources) -> dict[str, Any]:
+def _describe(resources: RankResources) -> dict[str, Any]:
     try:
-        use_interface(means.interface, os.environ["MASTER_ADDR"])
+        use_interface(resources.interface, os.environ["MASTER_ADDR"])
     except UserError as error:
         return {"error": str(error)}
-    return {"graph": means.graph, "run": means.run, "own_gpu": means.own_gpu}
+    return {"graph": resources.graph, "run": resources.run, "own_gpu": resources.own_gpu}
 
 
 def _decide(requested: str, everyone: Sequence[dict[str, Any]]) -> dict[str, Any]:
@@ -246,12 +294,6 @@ def host_store(listener: socket.socket, limit: timedelta) -> dist.TCPStore:
 def reach_store(host: str, port: int, limit: timedelta) -> dist.TCPStore:
     """A store that another process hosts."""
     return dist.TCPStore(host, port, is_master=False, timeout=limit, wait_for_workers=False)
-
-
-def _checked(size: int) -> int:
-    if not 0 < size <= _LARGEST_JSON_BYTES:
-        raise ProtocolError(f"a handshake message of {size} bytes")
-    return size
 
 
 def _first_line(error: Exception) -> str:

@@ -12,25 +12,24 @@ class Waiter:
 
     def __init__(self) -> None:
         self._given: queue.SimpleQueue[Sequence[Any]] = queue.SimpleQueue()
-        self._done: queue.SimpleQueue[RuntimeError | None] = queue.SimpleQueue()
+        self._done: queue.SimpleQueue[tuple[int, RuntimeError] | None] = queue.SimpleQueue()
         threading.Thread(target=self._run, daemon=True).start()
 
-    def wait(self, works: Sequence[Any]) -> None:
+    def wait(self, works: Sequence[Any]) -> tuple[int, RuntimeError] | None:
+        """Waits for all of them; returns the place and the error of the first that failed."""
         self._given.put(works)
-        error = self._done.get()
-        if error:
-            raise error
+        return self._done.get()
 
     def _run(self) -> None:
         while True:
-            self._done.put(_error_of(self._given.get()))
+            self._done.put(_first_failure(self._given.get()))
 
 
-def _error_of(works: Sequence[Any]) -> RuntimeError | None:
+def _first_failure(works: Sequence[Any]) -> tuple[int, RuntimeError] | None:
     """A function of its own, so that the thread keeps no work alive: its group could not be left in order."""
-    try:
-        for work in works:
+    for place, work in enumerate(works):
+        try:
             work.wait()
-    except RuntimeError as error:
-        return error
+        except RuntimeError as error:
+            return place, error
     return None

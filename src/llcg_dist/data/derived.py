@@ -22,6 +22,7 @@ class DataAccess(StrEnum):
     """What a machine samples from."""
 
     PART = "part"
+    FULL_GRAPH = "graph"
     FULL_TOPOLOGY = "topology"
     PART_AND_HALO = "halo"
 
@@ -41,6 +42,11 @@ class Halo:
     """Of the part's own nodes and, after them, the remote ones."""
     features: Array
     """Of the remote nodes."""
+
+
+def shard_name(access: DataAccess, part: int) -> str:
+    """The folder of the store that the machine of `part` opens."""
+    return "global" if access is DataAccess.FULL_GRAPH else f"part{part}"
 
 
 def ensure_derived(config: Config, store: Path, access: DataAccess, say: Callable[[str], None]) -> None:

@@ -27,7 +27,7 @@ from llcg_dist.errors import UserError
 log = logging.getLogger(__name__)
 
 _HASH_LENGTH = 16
-SERVER = "server"
+SERVER_OWNER = "server"
 
 
 def part_owner(part: int) -> str:

@@ -1,56 +1,174 @@
-"""The start of a job: all ranks compare what they are, and the server decides which rank trains which part.
+"""The start of a job: the server asks, every machine answers; both ends are here.
 
-torchrun orders hosts as it likes, and anew at every restart, so parts do not follow ranks: each rank announces the
-parts that its disk holds, the server assigns them, and each rank shows that what it holds of its part is what the
-server means. A mistake at one rank reaches all of them in one line.
+    Identify              -> Identity      versions and settings, which must be the same at every rank
+    Offer(run_dir)        -> Offered       parts on the rank's disk, and of which it has checkpoints
+    TakePart(part, …)     -> PartReport    the part was read: its checksum, and the rounds it can resume from
+    Begin(start)          -> Ready         the machine is built, and waits for its first round
+    Refuse(reason)                         a user's mistake, wherever it was found: all ranks end with the same line
+    Leave                                  the run is finished already
+
+A machine that finds a mistake answers Failed(reason).
 """
 
-import contextlib
-import hashlib
-import json
-import os
 import platform
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
-import numpy as np
 import torch
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import maximum_bipartite_matching
+from torch import Tensor
 
 from llcg_dist import __version__
-from llcg_dist.comm.torch_dist import Cluster, RankResources
+from llcg_dist.algorithms.base import Algorithm
+from llcg_dist.comm.channel import MachineChannel
+from llcg_dist.comm.codec import Codec
+from llcg_dist.comm.ledger import Ledger
+from llcg_dist.comm.remote_rows import FeatureTraffic
 from llcg_dist.config.compare import meaning
 from llcg_dist.config.schema import Config
-from llcg_dist.data.derived import DataAccess, FullTopology, Halo, read_derived
+from llcg_dist.data.derived import read_derived, shard_name
+from llcg_dist.data.machine_view import part_view
 from llcg_dist.data.partition import store_path
-from llcg_dist.data.store import Shard, read_shard
-from llcg_dist.errors import UserError
-from llcg_dist.job.checkpoint import CheckpointFiles
-from llcg_dist.job.devices import use_device
-from llcg_dist.job.process import interrupt, name_of
+from llcg_dist.data.store import parts_on_disk, read_shard
+from llcg_dist.data.views import RowSource
+from llcg_dist.errors import ProtocolError, UserError
+from llcg_dist.job.checkpoint import CheckpointFiles, part_owner, parts_with_checkpoints
+from llcg_dist.job.machine_factory import OpenPart, build_machine
+from llcg_dist.job.placement import Offered, PartReport, checksum
+from llcg_dist.job.start import Start, checkpoint_folder
 
-_SHOWN = 3
+_KEYS_SHOWN = 3
 """Settings that differ are named up to this many."""
 
 
-def identity(config: Config) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Identify: ...
+
+
+@dataclass(frozen=True)
+class Identity:
     """What must be the same at every rank."""
-    versions = {"llcg_dist": __version__, "torch": torch.__version__, "python": platform.python_version()}
-    return {"versions": versions, "settings": meaning(config)}
+
+    versions: dict[str, Any]
+    settings: dict[str, Any]
+
+    @staticmethod
+    def of(config: Config) -> "Identity":
+        versions = {"llcg_dist": __version__, "torch": torch.__version__, "python": platform.python_version()}
+        return Identity(versions, meaning(config))
 
 
-def require_same(identities: Sequence[dict[str, Any]]) -> None:
+@dataclass(frozen=True)
+class Offer:
+    run_dir: str
+
+
+@dataclass(frozen=True)
+class TakePart:
+    part: int
+    rank_of_part: list[int]
+
+
+@dataclass(frozen=True)
+class Begin:
+    start: dict[str, Any]
+    """A Start, as JSON has it."""
+
+
+@dataclass(frozen=True)
+class Ready: ...
+
+
+@dataclass(frozen=True)
+class Refuse:
+    reason: str
+
+
+@dataclass(frozen=True)
+class Leave: ...
+
+
+@dataclass(frozen=True)
+class Failed:
+    reason: str
+
+
+_MESSAGES = (Identify, Identity, Offer, Offered, TakePart, PartReport, Begin, Ready, Refuse, Leave, Failed)
+_BY_NAME: dict[str, Any] = {kind.__name__: kind for kind in _MESSAGES}
+Reply = TypeVar("Reply")
+
+
+def to_json(message: Any) -> dict[str, Any]:
+    return {"message": type(message).__name__, **asdict(message)}
+
+
+def from_json(content: Mapping[str, Any]) -> Any:
+    """The message that `to_json` wrote; ProtocolError for anything else."""
+    fields = dict(content)
+    try:
+        return _BY_NAME[fields.pop("message")](**fields)
+    except (KeyError, TypeError) as error:
+        raise ProtocolError(f"not a message of the handshake ({error})") from None
+
+
+class Hub(Protocol):
+    """The server's links to all machines while they start; machines have the ranks 1..num_machines."""
+
+    @property
+    def num_machines(self) -> int: ...
+
+    def send(self, content: dict[str, Any], rank: int) -> None: ...
+
+    def receive(self, rank: int) -> dict[str, Any]: ...
+
+
+def ask(hub: Hub, requests: Sequence[Any], expected: type[Reply]) -> list[Reply]:
+    """One request to every machine, by rank, and their replies. A machine's mistake is a UserError here."""
+    for rank, request in enumerate(requests, start=1):
+        hub.send(to_json(request), rank)
+    replies = [from_json(hub.receive(rank)) for rank in range(1, 1 + len(requests))]
+    for rank, reply in enumerate(replies, start=1):
+        if isinstance(reply, Failed):
+            raise UserError(f"rank {rank}: {reply.reason}")
+        if not isinstance(reply, expected):
+            raise ProtocolError(f"rank {rank} answered {type(reply).__name__}, not {expected.__name__}")
+    return replies
+
+
+def ask_all(hub: Hub, request: Any, expected: type[Reply]) -> list[Reply]:
+    return ask(hub, [request] * hub.num_machines, expected)
+
+
+def tell_all(hub: Hub, message: Any) -> None:
+    """A message that has no reply."""
+    for rank in range(1, 1 + hub.num_machines):
+        hub.send(to_json(message), rank)
+
+
+@contextmanager
+def refusing_mistakes(hub: Hub, refuse: Callable[[str], None]) -> Iterator[None]:
+    """The server's: the machines wait for its next message, and a user's mistake is one for them too. `refuse` tells
+    the launchers."""
+    try:
+        yield
+    except UserError as error:
+        refuse(str(error))
+        tell_all(hub, Refuse(str(error)))
+        raise
+
+
+def require_same(identities: Sequence[Identity]) -> None:
     """By rank, the server's first. Raises UserError that names a rank that differs, what in, and both values."""
     for what in ("versions", "settings"):
-        ours = identities[0][what]
+        ours = getattr(identities[0], what)
         for rank, other in enumerate(identities):
-            theirs = other[what]
+            theirs = getattr(other, what)
             keys = sorted(key for key in {*ours, *theirs} if ours.get(key) != theirs.get(key))
             if keys:
-                named = ", ".join(f"{key} {theirs.get(key)} (rank 0: {ours.get(key)})" for key in keys[:_SHOWN])
-                more = f" and {len(keys) - _SHOWN} more" if len(keys) > _SHOWN else ""
+                named = ", ".join(f"{key} {theirs.get(key)} (rank 0: {ours.get(key)})" for key in keys[:_KEYS_SHOWN])
+                more = f" and {len(keys) - _KEYS_SHOWN} more" if len(keys) > _KEYS_SHOWN else ""
                 raise UserError(f"rank {rank} has {named}{more}: start all ranks alike")
 
 
@@ -63,115 +181,79 @@ def require_world(started: int, wanted: int) -> None:
         )
 
 
-def assign_ranks(offers: Sequence[dict[str, Any]], num_parts: int) -> list[int]:
-    """The rank that trains each part. Offers are by rank, the server's first: the `parts` on its disk, and of those
-    `started` the ones that it has checkpoints of, which it goes on with where that works out for all."""
-    held = [{part for part in offer["parts"] if part < num_parts} for offer in offers[1:]]
-    started = [parts & set(offer["started"]) for parts, offer in zip(held, offers[1:], strict=True)]
-    try:
-        return match_parts(started, num_parts)
-    except UserError:
-        return match_parts(held, num_parts)
+class MachineEnvironment(Protocol):
+    """What differs between a machine in a process of its own and one on loopback."""
+
+    device: str
+    ledger: Ledger
+
+    def took_part(self, part: int, run_dir: Path) -> None:
+        """The machine knows its part."""
+
+    def remote_rows(self, part: int, rank_of_part: list[int], own: Tensor, fetched: FeatureTraffic) -> RowSource:
+        """Access to the features of the other machines, where the method may ask for them."""
 
 
-def match_parts(held: Sequence[set[int]], num_parts: int) -> list[int]:
-    """held[i]: the parts on the disk of rank i+1. Rank p+1 takes part p where it can; else any complete matching."""
-    if len(held) == num_parts and all(part in parts for part, parts in enumerate(held)):
-        return [part + 1 for part in range(num_parts)]
-    table = np.array([[part in parts for parts in held] for part in range(num_parts)], dtype=np.int8)
-    machine_of_part = maximum_bipartite_matching(csr_array(table), perm_type="column")
-    missing = [part for part, machine in enumerate(machine_of_part) if machine < 0]
-    if missing:
-        places = "; ".join(f"rank {i + 1} holds {sorted(parts) or 'none'}" for i, parts in enumerate(held))
-        raise UserError(
-            f"no rank is left for part {missing[0]} ({places}); copy the part to its host, or share partition.root"
+class MachineStart:
+    """A machine's end: answers the server's questions until the machine is built."""
+
+    def __init__(self, config: Config, algorithm: Algorithm, environment: MachineEnvironment) -> None:
+        self._config, self._algorithm, self._environment = config, algorithm, environment
+        self._store = store_path(config)
+        self._fetched = FeatureTraffic()
+        self._answers: dict[type[Any], Callable[[Any], Any]] = {
+            Identify: self._identify,
+            Offer: self._offer,
+            TakePart: self._take_part,
+            Begin: self._begin,
+        }
+
+    def answer(self, content: Mapping[str, Any]) -> dict[str, Any] | None:
+        """The reply to a message; None to Leave. Refuse raises the UserError that it brings."""
+        message = from_json(content)
+        if isinstance(message, Leave):
+            return None
+        if isinstance(message, Refuse):
+            raise UserError(message.reason)
+        if type(message) not in self._answers:
+            raise ProtocolError(f"a machine does not answer {type(message).__name__}")
+        try:
+            return to_json(self._answers[type(message)](message))
+        except UserError as error:
+            return to_json(Failed(str(error)))
+
+    channel: MachineChannel | None = None
+    """Of the machine, once it is built."""
+    codec: Codec
+
+    def _identify(self, message: Identify) -> Identity:
+        return Identity.of(self._config)
+
+    def _offer(self, message: Offer) -> Offered:
+        self._run_dir = Path(self._config.run_dir or message.run_dir)
+        self._checkpoints = checkpoint_folder(self._config, self._run_dir)
+        return Offered(parts_on_disk(self._store), parts_with_checkpoints(self._checkpoints))
+
+    def _take_part(self, message: TakePart) -> PartReport:
+        self._part, self._rank_of_part = message.part, message.rank_of_part
+        self._environment.took_part(message.part, self._run_dir)
+        access = self._algorithm.data_access
+        self._shard = read_shard(self._store / shard_name(access, message.part), self._config.verify)
+        self._derived = read_derived(self._config, access, self._store, message.part, self._shard.store_id)
+        rounds = CheckpointFiles(self._checkpoints, part_owner(message.part)).rounds()
+        return PartReport(checksum(self._shard.meta), rounds)
+
+    def _begin(self, message: Begin) -> Ready:
+        part, environment = self._part, self._environment
+
+        def remote(own: Tensor) -> RowSource:
+            return environment.remote_rows(part, self._rank_of_part, own, self._fetched)
+
+        view = part_view(self._config, part, self._shard, self._derived, remote)
+        opened = OpenPart(
+            self._config, self._algorithm, part, view, self._checkpoints, environment.device, self._fetched
         )
-    return [int(machine) + 1 for machine in machine_of_part]
-
-
-def checksum(described: Any) -> str:
-    """Of a folder's graph.json, which has the checksums of its arrays; the manifest repeats it."""
-    return hashlib.sha256(json.dumps(described, sort_keys=True).encode()).hexdigest()[:16]
-
-
-def require_parts(shown: Sequence[dict[str, Any]], rank_of_part: Sequence[int], manifest: dict[str, Any]) -> None:
-    """Every machine has read its part (`checksum`, or the `error` it met): is it the one of the server's manifest?"""
-    for part, rank in enumerate(rank_of_part):
-        if shown[rank].get("error"):
-            raise UserError(f"rank {rank}: {shown[rank]['error']}")
-        expected, found = checksum(_described(manifest, part)), shown[rank]["checksum"]
-        if found != expected:
-            what = f"its part {part} has checksum {found}, rank 0's manifest says {expected}"
-            raise UserError(f"rank {rank}: {what}; copy the part from the store that rank 0 uses")
-
-
-def newest_common_round(server: Sequence[int], shown: Sequence[dict[str, Any]]) -> int:
-    """The newest round that the server and every machine (ranks 1..) have whole; 0 where there is none."""
-    common = set(server).intersection(*(machine["checkpoints"] for machine in shown[1:]))
-    return max(common, default=0)
-
-
-def _described(manifest: dict[str, Any], part: int) -> Any:
-    try:
-        return manifest["shards"][f"part{part}"]
-    except (KeyError, TypeError):
-        raise UserError(f"manifest.json: does not describe part {part}; build the store again") from None
-
-
-def rank_resources(config: Config) -> RankResources:
-    """This rank's, before it knows any other."""
-    ranks_here = int(os.environ.get("LOCAL_WORLD_SIZE", 1))
-    return RankResources(
-        interface=config.cluster.interface,
-        graph=(store_path(config) / "global" / "graph.json").exists(),
-        run=config.run_dir is not None and (Path(config.run_dir) / "config.yaml").exists(),
-        own_gpu=use_device(config.cluster.device) != "cpu" and ranks_here <= torch.cuda.device_count(),
-    )
-
-
-def compare_identities(config: Config, cluster: Cluster) -> None:
-    """All ranks are alike, or all end. From here on nobody may be silent, but may load for as long as it takes."""
-    identities = cluster.gather_json(identity(config))
-    if cluster.rank == 0:
-        with broadcast_errors(cluster):
-            require_same(identities)
-            require_world(cluster.size, 1 + config.cluster.num_machines)
-        cluster.broadcast_json({"alike": True})
-    else:
-        receive_or_raise(cluster)
-    watched = range(1, cluster.size) if cluster.rank == 0 else [0]
-    cluster.watch({rank: name_of(rank, None) for rank in watched}, config.cluster.timeout, interrupt)
-
-
-@contextlib.contextmanager
-def broadcast_errors(cluster: Cluster) -> Iterator[None]:
-    """The server's: the machines wait for its next message, and a user's mistake is one for them too."""
-    try:
-        yield
-    except UserError as error:
-        cluster.refuse(str(error))
-        cluster.broadcast_json({"error": str(error)})
-        raise
-
-
-def receive_or_raise(cluster: Cluster) -> dict[str, Any]:
-    """A machine's end of it."""
-    message = cluster.broadcast_json({})
-    if "error" in message:
-        raise UserError(message["error"])
-    return message
-
-
-def announce_shard(
-    config: Config, cluster: Cluster, store: Path, part: int, access: DataAccess, files: CheckpointFiles
-) -> tuple[Shard, FullTopology | Halo | None]:
-    """Reads what a machine needs and tells the server what its part is; a damaged file ends all ranks."""
-    try:
-        shard = read_shard(store / f"part{part}", config.verify)
-        extras = read_derived(config, access, store, part, shard.store_id)
-    except UserError as error:
-        cluster.gather_json({"error": str(error)})
-        receive_or_raise(cluster)
-        raise
-    cluster.gather_json({"checksum": checksum(shard.meta), "checkpoints": files.rounds()})
-    return shard, extras
+        machine, compressor = build_machine(opened, Start(**message.start))
+        self.codec = compressor.codec
+        self.channel = MachineChannel(machine, compressor, environment.ledger, self._algorithm.messages)
+        return Ready()

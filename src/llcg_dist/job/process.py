@@ -8,11 +8,21 @@ import signal
 import threading
 import time
 from pathlib import Path
+from typing import Protocol
 
 from llcg_dist.errors import SilenceError
 from llcg_dist.records.console import print_error
 
 _silence_messages: list[str] = []
+
+
+class FailureBoard(Protocol):
+    """Where ranks tell each other why a job ends: the job's store."""
+
+    def record_failure(self, message: str) -> None: ...
+
+    def wait_for_failure(self, seconds: float) -> str | None:
+        """What another rank recorded, as soon as it is there."""
 
 
 class Rank:
@@ -21,6 +31,19 @@ class Rank:
     def __init__(self) -> None:
         self.rank = int(os.environ.get("RANK", 0))
         self.part: int | None = None
+        self._board: FailureBoard | None = None
+
+    def joined(self, rank: int, board: FailureBoard) -> None:
+        """The ranks have found each other, and numbered themselves."""
+        self.rank, self._board = rank, board
+
+    def record_failure(self, message: str) -> None:
+        if self._board:
+            self._board.record_failure(message)
+
+    def failure_of_another(self, seconds: float) -> str | None:
+        """Why the job ends, where another rank says so within the time."""
+        return self._board.wait_for_failure(seconds) if self._board else None
 
     def __str__(self) -> str:
         return name_of(self.rank, self.part)

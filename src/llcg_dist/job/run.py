@@ -1,179 +1,149 @@
-"""One job as a rank lives it: alone with all machines in its process, as the server, or as a machine of a cluster."""
+"""One job as the server runs it, and what a rank does of it. The start is the same over processes and on loopback."""
 
 import logging
 import os
+from collections.abc import Sequence
 from dataclasses import asdict
-from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Protocol
 
 import torch
-from torch import Tensor
 
 from llcg_dist.algorithms import Algorithm, build_algorithm
-from llcg_dist.comm.audit import Audit
+from llcg_dist.comm.channel import ServerTransport
+from llcg_dist.comm.codec import Codec
 from llcg_dist.comm.ledger import Ledger
-from llcg_dist.comm.process_channel import DistMachineChannel, DistServerChannel, PeerRows
-from llcg_dist.comm.remote_rows import FeatureTraffic
-from llcg_dist.comm.torch_dist import Cluster
 from llcg_dist.config.schema import Config
-from llcg_dist.data.atomic_files import write_json
-from llcg_dist.data.derived import DataAccess
-from llcg_dist.data.machine_view import part_view
-from llcg_dist.data.partition import ensure_store, store_path
-from llcg_dist.data.store import parts_on_disk, read_shard
+from llcg_dist.data.derived import shard_name
+from llcg_dist.data.partition import ensure_store
+from llcg_dist.data.store import read_shard
 from llcg_dist.errors import UserError
-from llcg_dist.job.build import build_server, checkpoint_folder, require_resumable, say_finished, train_on
-from llcg_dist.job.checkpoint import SERVER, CheckpointFiles, part_owner, parts_with_checkpoints
-from llcg_dist.job.devices import threads_per_rank, use_device
+from llcg_dist.job.devices import threads_per_rank
 from llcg_dist.job.handshake import (
-    announce_shard,
-    assign_ranks,
-    broadcast_errors,
-    compare_identities,
-    newest_common_round,
-    rank_resources,
-    receive_or_raise,
-    require_parts,
+    Begin,
+    Hub,
+    Identify,
+    Identity,
+    Leave,
+    Offer,
+    Ready,
+    TakePart,
+    ask,
+    ask_all,
+    refusing_mistakes,
+    require_same,
     require_world,
+    tell_all,
 )
-from llcg_dist.job.in_process import run_alone
-from llcg_dist.job.machine import Assignment, Machine
-from llcg_dist.job.process import (
-    Rank,
-    interrupt,
-    keep_freed_memory,
-    log_to,
-    name_of,
+from llcg_dist.job.loopback import LoopbackHub
+from llcg_dist.job.placement import (
+    Offered,
+    PartReport,
+    assign_ranks,
+    described_shards,
+    newest_common_round,
+    require_parts,
 )
-from llcg_dist.job.round_loop import run_machine
+from llcg_dist.job.process import Rank, keep_freed_memory, log_to
+from llcg_dist.job.processes import ProcessHub, join_cluster, work
 from llcg_dist.job.run_dir import RunLock, RunState, choose_run_dir, inspect_run_dir
-from llcg_dist.records.console import say
+from llcg_dist.job.server import Server
+from llcg_dist.job.server_factory import OpenRun, build_server, start_after
+from llcg_dist.records.console import say, say_summary
 from llcg_dist.records.partition import record_partition
+from llcg_dist.records.rows import Row
 
 log = logging.getLogger(__name__)
 
 
+class ServerHub(Hub, Protocol):
+    """The server's links to all machines, of either transport."""
+
+    device: str
+
+    @property
+    def ledger(self) -> Ledger: ...
+
+    def refuse(self, reason: str) -> None:
+        """Tells the launchers that no start of this job can work."""
+
+    def placed(self, rank_of_part: Sequence[int], run_dir: Path) -> None:
+        """The server has decided which rank trains which part."""
+
+    def transport(self, rank_of_part: Sequence[int], codec: Codec) -> ServerTransport: ...
+
+    def audit(self, start_round: int) -> Row | None:
+        """After the last exchange: the verdict on what crossed, where one was asked for."""
+
+    def finished_before(self, run_dir: Path) -> None:
+        """There is nothing to do: the run in this folder is finished."""
+
+
 def run(config: Config, me: Rank) -> None:
+    """This rank's part of the job; returns when the job is done."""
     torch.set_num_threads(threads_per_rank(config.cluster.threads, int(os.environ.get("LOCAL_WORLD_SIZE", 1))))
     keep_freed_memory()
     torch.set_flush_denormal(True)  # denormals slow a step down many times and mean nothing to the result
     algorithm = build_algorithm(config)
-    if algorithm.trains_on_parts and config.cluster.backend != "loopback":
-        _run_distributed(config, algorithm, me)
-    else:
+    if not algorithm.trains_on_parts or config.cluster.backend == "loopback":
         require_world(int(os.environ.get("WORLD_SIZE", 1)), 1)
-        run_dir = choose_run_dir(config)
-        with RunLock(run_dir):
-            run_alone(config, algorithm, run_dir)
+        serve(config, algorithm, LoopbackHub(config, algorithm))
+        return
+    hub = join_cluster(config, algorithm, me)
+    take_part(config, algorithm, hub, me)
+    hub.close()
 
 
-def _run_distributed(config: Config, algorithm: Algorithm, me: Rank) -> None:
-    settings = config.cluster
-    audit = Audit(settings.timeout) if settings.audit else None  # before the first byte
-    cluster = Cluster(
-        settings.backend, settings.join_timeout, Ledger(algorithm.allowed_messages), rank_resources(config)
-    )
-    if audit and "nccl" in cluster.backend:
-        raise UserError("cluster.audit=true: NCCL's bytes cannot be counted on sockets; use cluster.backend=gloo")
-    me.rank = cluster.rank
-    take_part(config, algorithm, cluster, me, audit)
-    cluster.close()
-    if audit:
-        audit.require_passed()
-
-
-def take_part(config: Config, algorithm: Algorithm, cluster: Cluster, me: Rank, audit: Audit | None = None) -> None:
-    """One job in a process group that has been joined already."""
-    if audit:
-        audit.joined()
-    device = use_device(config.cluster.device)
-    compare_identities(config, cluster)
-    if cluster.rank == 0:
-        with broadcast_errors(cluster):
-            run_dir = choose_run_dir(config)
-            lock = RunLock(run_dir)
-        with lock:
-            _serve(config, algorithm, cluster, device, run_dir, audit)
+def take_part(config: Config, algorithm: Algorithm, hub: ProcessHub, me: Rank) -> None:
+    """One job in a cluster that has been joined already: as its server, or as a machine."""
+    if hub.rank == 0:
+        serve(config, algorithm, hub)
     else:
-        _work(config, algorithm, cluster, device, me, audit)
+        work(config, algorithm, hub, me)
 
 
-def _serve(
-    config: Config, algorithm: Algorithm, cluster: Cluster, device: str, run_dir: Path, audit: Audit | None
-) -> None:
-    with broadcast_errors(cluster):
-        state = inspect_run_dir(config, run_dir)
-        if state is not RunState.FINISHED:
-            store, manifest = ensure_store(config, access=algorithm.data_access)
-    if state is RunState.FINISHED:
-        cluster.broadcast_json({"finished": True})
-        say_finished(run_dir)
-        if audit:
-            audit.recall(run_dir)
-        return
-    cluster.broadcast_json({"run_dir": str(run_dir)})  # from here on the parts are there to be offered
+def serve(config: Config, algorithm: Algorithm, hub: ServerHub) -> None:
+    """The server's part of a job: agrees with the machines on how it starts, trains, and says how it went."""
+    with refusing_mistakes(hub, hub.refuse):
+        require_same([Identity.of(config), *ask_all(hub, Identify(), Identity)])
+        require_world(1 + hub.num_machines, 1 + algorithm.num_machines)
+        run_dir = choose_run_dir(config)
+        lock = RunLock(run_dir)
+    with lock:
+        with refusing_mistakes(hub, hub.refuse):
+            state = inspect_run_dir(config, run_dir)
+            if state is RunState.FINISHED:
+                tell_all(hub, Leave())
+                say_finished(run_dir)
+                hub.finished_before(run_dir)
+                return
+            server, start_round = _start(config, algorithm, hub, run_dir, state)
+        summary = server.train(lambda: hub.audit(start_round))
+        say_summary(summary, run_dir)
+
+
+def _start(config: Config, algorithm: Algorithm, hub: ServerHub, run_dir: Path, state: RunState) -> tuple[Server, int]:
+    """Opens the run, gives every machine its part, and finds the round that all can go on from."""
+    store, manifest = ensure_store(config, access=algorithm.data_access)
     log_to(run_dir / "logs" / "server.log")
-    offers = cluster.gather_json({})
-    with broadcast_errors(cluster):
-        rank_of_part = assign_ranks(offers, config.cluster.num_machines)
-        whole = read_shard(store / "global", config.verify)
-    cluster.broadcast_json({"rank_of_part": rank_of_part})
-    shown = cluster.gather_json({})
-    with broadcast_errors(cluster):
-        require_parts(shown, rank_of_part, manifest)
-        files = CheckpointFiles(checkpoint_folder(config, run_dir), SERVER)
-        start_round = newest_common_round(files.rounds(), shown)
-        require_resumable(config, state, start_round)
-        server = build_server(config, algorithm, store, whole, manifest, run_dir, start_round, device)
-    cluster.broadcast_json(_without_none(asdict(server.assignment())))
-    write_json(run_dir / "logs" / "ranks.json", {"rank_of_part": rank_of_part, "server": cluster.server})
-    record_partition(run_dir, manifest, whole)
-    log.info("store %s, rank of each part %s, going on after round %d", store, rank_of_part, start_round)
-    if algorithm.data_access is DataAccess.FULL_TOPOLOGY:
-        cluster.machine_group()
-    names = {rank: name_of(rank, part) for part, rank in enumerate(rank_of_part)}
-    cluster.watch(names, config.cluster.timeout, interrupt)
-    if audit:
-        server.audit = partial(audit.take_part, cluster)
-    train_on(server, algorithm, DistServerChannel(cluster, rank_of_part, server.sizes), config, run_dir)
-    if audit and audit.passed:
-        say(str(audit))
+    rank_of_part = assign_ranks(ask_all(hub, Offer(str(run_dir)), Offered), algorithm.num_machines)
+    run = OpenRun(config, algorithm, run_dir, store, manifest, read_shard(store / "global", config.verify), hub.device)
+    part_of_rank = sorted(range(len(rank_of_part)), key=rank_of_part.__getitem__)
+    taken = ask(hub, [TakePart(part, rank_of_part) for part in part_of_rank], PartReport)
+    reports = [taken[rank - 1] for rank in rank_of_part]
+    names = [shard_name(algorithm.data_access, part) for part in range(len(rank_of_part))]
+    require_parts(reports, rank_of_part, described_shards(manifest, names))
+    start = start_after(run, newest_common_round(run.checkpoints.rounds(), reports))
+    if config.resume == "must" and state is RunState.UNFINISHED and start.round == 0:
+        raise UserError("resume=must: no round is whole at every rank (checkpoint.dir); use resume=auto to start anew")
+    ask_all(hub, Begin(asdict(start)), Ready)
+    if algorithm.trains_on_parts:
+        record_partition(run_dir, manifest, run.full)
+    hub.placed(rank_of_part, run_dir)
+    log.info("store %s, rank of each part %s, going on after round %d", store, rank_of_part, start.round)
+    server = build_server(run, start, lambda codec: hub.transport(rank_of_part, codec), hub.ledger)
+    return server, start.round
 
 
-def _work(config: Config, algorithm: Algorithm, cluster: Cluster, device: str, me: Rank, audit: Audit | None) -> None:
-    greeting = receive_or_raise(cluster)
-    if "finished" in greeting:
-        return
-    run_dir, store = Path(config.run_dir or greeting["run_dir"]), store_path(config)
-    checkpoints = checkpoint_folder(config, run_dir)
-    cluster.gather_json({"parts": parts_on_disk(store), "started": parts_with_checkpoints(checkpoints)})
-    rank_of_part: list[int] = receive_or_raise(cluster)["rank_of_part"]
-    me.part = rank_of_part.index(cluster.rank)
-    log_to(run_dir / "logs" / f"part{me.part}.log")
-    files = CheckpointFiles(checkpoints, part_owner(me.part))
-    shard, extras = announce_shard(config, cluster, store, me.part, algorithm.data_access, files)
-    assignment = Assignment(**receive_or_raise(cluster))
-    sizes = (shard.graph.num_nodes, shard.graph.num_edges)
-    log.info("%s: %d nodes, %d edges, going on after round %d", me, *sizes, assignment.start_round)
-    fetched, peers = (
-        FeatureTraffic(),
-        cluster.machine_group() if algorithm.data_access is DataAccess.FULL_TOPOLOGY else None,
-    )
-
-    def remote(own: Tensor) -> PeerRows:
-        assert peers is not None
-        return PeerRows(peers, rank_of_part, own, fetched, cluster.ledger)
-
-    view = part_view(config, me.part, shard, extras, remote)
-    machine = Machine(config, algorithm, view, me.part, assignment, checkpoints, device, fetched)
-    cluster.watch({0: name_of(0, None)}, config.cluster.timeout, interrupt)
-    channel = DistMachineChannel(cluster, machine.sizes)
-    run_machine(assignment.start_round + 1, config.num_rounds, machine, channel)
-    machine.saver.finish()
-    if audit:
-        audit.take_part(cluster)
-
-
-def _without_none(values: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in values.items() if value is not None}
+def say_finished(run_dir: Path) -> None:
+    say(f"{run_dir} holds a finished run: nothing to do (raise num_rounds to go on, or choose another run_dir)")

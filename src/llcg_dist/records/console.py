@@ -65,10 +65,11 @@ class Progress:
         else:
             print(line, flush=True)
 
-    def close(self, summary: dict[str, Any], run_dir: Path) -> None:
-        say("")
-        say(table(*summary_table([summary])))
-        say(f"records in {run_dir}")
+
+def say_summary(summary: dict[str, Any], run_dir: Path) -> None:
+    say("")
+    say(table(*summary_table([summary])))
+    say(f"records in {run_dir}")
 
 
 _MEGABYTES = {

@@ -34,21 +34,26 @@ class Recorder:
         run_dir: Path,
         start_round: int = 0,
         elapsed: float = 0.0,
+        constants: Row | None = None,
+        on_round: Callable[[Row], None] = lambda row: None,
     ) -> None:
-        """`start_round` is the checkpoint that the run goes on from; rows after it are dropped."""
+        """`start_round`: the checkpoint that the run goes on from; `elapsed`: its seconds until then. `constants` go
+        into the summary as they are. `on_round` is told of every row, for the progress line."""
         self._config, self._run_dir = config, run_dir
-        self.on_round: Callable[[Row], None] = lambda row: None
-        """Told of every row, for the progress line."""
+        self._on_round, self._constants = on_round, constants or {}
         self._started = time.perf_counter() - elapsed
         self._pending_models: dict[str, bytes] = {}
         self.rows = read_rows(run_dir, start_round)
-        write_bytes(run_dir / "config.yaml", to_yaml(config).encode())
-        write_bytes(run_dir / "metrics.jsonl", "".join(row_line(row) for row in self.rows).encode())
-        self._metrics = (run_dir / "metrics.jsonl").open("r+b")
-        self._written = len(self.rows)
-        self._end = self._metrics.seek(0, os.SEEK_END)
         self._peak_rss_mb_machine: float | None = None
         self._loggers = Loggers(config, run_dir, self.rows)
+
+    def start(self) -> None:
+        """Writes config.yaml, and metrics.jsonl with the rows up to the checkpoint: later ones are dropped."""
+        write_bytes(self._run_dir / "config.yaml", to_yaml(self._config).encode())
+        write_bytes(self._run_dir / "metrics.jsonl", "".join(row_line(row) for row in self.rows).encode())
+        self._metrics = (self._run_dir / "metrics.jsonl").open("r+b")
+        self._written = len(self.rows)
+        self._end = self._metrics.seek(0, os.SEEK_END)
 
     @property
     def elapsed(self) -> float:
@@ -73,7 +78,7 @@ class Recorder:
         row["warnings"] += self._loggers.round(row)
         self.rows.append(row)
         self._try_to_write_rows()
-        self.on_round(row)
+        self._on_round(row)
 
     def save_model(self, name: str, state: dict[str, Tensor]) -> None:
         """A plain state_dict. Through a buffer, because torch.save writes the file's own name into it."""
@@ -92,15 +97,7 @@ class Recorder:
         except OSError as error:
             log.warning("metrics.jsonl: %s", error.strerror)
 
-    def finish(
-        self,
-        metric: str,
-        paper_mb_per_round: float,
-        peak_rss_mb_server: float,
-        halo_bytes: int,
-        ledger: Ledger,
-        audit: Row | None = None,
-    ) -> Row:
+    def finish(self, peak_rss_mb_server: float, ledger: Ledger, audit: Row | None = None) -> Row:
         """Raises OSError where the result cannot be written; files of an earlier result are then as they were."""
         self._write_rows()
         self._metrics.close()
@@ -108,7 +105,7 @@ class Recorder:
         evaluated = [row for row in self.rows if row["val_score"] is not None]
         best = max(evaluated, key=lambda row: row["val_score"], default=None)
         last, rounds = self.rows[-1], len(self.rows)
-        wire = ledger.as_json()
+        wire, halo_bytes = ledger.as_json(), self._constants.get("halo_bytes", 0)
         summary: Row = {
             "algorithm": self._config.algorithm.name,
             "dataset": self._config.dataset.name,
@@ -116,7 +113,7 @@ class Recorder:
             "num_machines": self._config.cluster.num_machines,
             "num_rounds": rounds,
             "seed": self._config.seed,
-            "metric": metric,
+            "metric": self._constants.get("metric"),
             "batchnorm_stats": self._config.algorithm.batchnorm_stats,
             "best_val_score": best and best["val_score"],
             "test_score_at_best_val": best and best["test_score"],
@@ -124,7 +121,7 @@ class Recorder:
             "final_test_score": last["test_score"],
             "final_train_loss": last["train_loss"],
             "local_steps_total": self._sum("local_steps"),
-            "paper_mb_per_round": paper_mb_per_round,
+            "paper_mb_per_round": self._constants.get("paper_mb_per_round", 0.0),
             "mb_up_per_round": self._sum("bytes_up") / rounds / 1e6,
             "mb_down_per_round": self._sum("bytes_down") / rounds / 1e6,
             "feature_mb_per_round": self._sum("feature_bytes") / rounds / 1e6,

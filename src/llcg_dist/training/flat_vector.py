@@ -56,3 +56,8 @@ def statistics_mask(model: nn.Module) -> Tensor:
 def state_dict_bytes(model: nn.Module) -> int:
     """What the paper's MB column counts for one machine: the whole state_dict, counters included."""
     return sum(tensor.numel() * tensor.element_size() for tensor in model.state_dict().values())
+
+
+def is_finite(vector: Tensor) -> bool:
+    """A sum is finite only if all of it is, and a third of the work; one that overflows is looked at again."""
+    return bool(vector.sum().isfinite()) or bool(vector.isfinite().all())

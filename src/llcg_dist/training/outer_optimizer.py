@@ -16,50 +16,57 @@ _ADAPTIVITY = 1e-3
 
 
 class OuterOptimizer:
-    """server_optimizer=plain: the average as it is. Subclasses say where else a step from `theta` leads."""
+    """A step from the model that the machines started from along the way to their average."""
 
     default_step = 1.0
 
-    def __init__(self, config: AlgorithmConfig, statistics: Tensor) -> None:
-        """`statistics` [n] of bool: True where the flat vector holds BatchNorm's running statistics."""
+    def __init__(self, config: AlgorithmConfig) -> None:
         self._step = self.default_step if config.server_step is None else config.server_step
-        self._beta, self._statistics = config.server_momentum, statistics
-        self._memory = {name: torch.zeros(len(statistics)) for name in self.remembers}
+        self._beta = config.server_momentum
+        self._memory: dict[str, Tensor] = {}
 
     remembers: tuple[str, ...] = ()
     """Vectors that are kept from round to round."""
 
-    def step(self, theta: Tensor, average: Tensor) -> Tensor:
-        """The next model; `theta` is what the machines started from, `average` what they made of it."""
-        return average
+    def step(self, theta: Tensor, average: Tensor, statistics: Tensor) -> Tensor:
+        """The next model; `theta` is what the machines started from, `average` what they made of it.
+
+        `statistics` [n] of bool: True where the flat vector holds BatchNorm's running statistics.
+        """
+        for name in self.remembers:
+            self._memory.setdefault(name, torch.zeros_like(theta))
+        return torch.where(statistics, average, theta - self._step * self._direction(theta - average))
+
+    def _direction(self, gradient: Tensor) -> Tensor:
+        """Where the optimiser goes, given the way from the average back to the model before."""
+        raise NotImplementedError
 
     def state(self) -> dict[str, Tensor]:
         return {name: vector.clone() for name, vector in self._memory.items()}
 
     def load_state(self, state: dict[str, Tensor]) -> None:
-        for name, vector in self._memory.items():
-            vector.copy_(state[name])
+        self._memory = {name: state[name].clone() for name in self.remembers}
 
-    def _from(self, theta: Tensor, direction: Tensor, average: Tensor) -> Tensor:
-        return torch.where(self._statistics, average, theta - self._step * direction)
+
+class Plain(OuterOptimizer):
+    """server_optimizer=plain: the average as it is."""
+
+    def step(self, theta: Tensor, average: Tensor, statistics: Tensor) -> Tensor:
+        return average
 
 
 class Momentum(OuterOptimizer):
     remembers = ("momentum",)
 
-    def step(self, theta: Tensor, average: Tensor) -> Tensor:
-        return self._from(theta, self._updated(theta - average), average)
-
-    def _updated(self, gradient: Tensor) -> Tensor:
+    def _direction(self, gradient: Tensor) -> Tensor:
         return self._memory["momentum"].mul_(self._beta).add_(gradient)
 
 
 class Nesterov(Momentum):
     """Momentum that looks ahead: the gradient and what the momentum will keep of it."""
 
-    def step(self, theta: Tensor, average: Tensor) -> Tensor:
-        gradient = theta - average
-        return self._from(theta, gradient + self._beta * self._updated(gradient), average)
+    def _direction(self, gradient: Tensor) -> Tensor:
+        return gradient + self._beta * super()._direction(gradient)
 
 
 class Adam(OuterOptimizer):
@@ -68,20 +75,19 @@ class Adam(OuterOptimizer):
     default_step = 0.01
     remembers = ("mean", "square")
 
-    def step(self, theta: Tensor, average: Tensor) -> Tensor:
-        gradient = theta - average
+    def _direction(self, gradient: Tensor) -> Tensor:
         mean = self._memory["mean"].lerp_(gradient, 1 - self._beta)
         square = self._memory["square"].lerp_(gradient.square(), 1 - _SECOND_BETA)
-        return self._from(theta, mean / (square.sqrt() + _ADAPTIVITY), average)
+        return mean / (square.sqrt() + _ADAPTIVITY)
 
 
 _KINDS: dict[str, type[OuterOptimizer]] = {
-    "plain": OuterOptimizer,
+    "plain": Plain,
     "momentum": Momentum,
     "nesterov": Nesterov,
     "adam": Adam,
 }
 
 
-def outer_optimizer(config: AlgorithmConfig, statistics: Tensor) -> OuterOptimizer:
-    return _KINDS[config.server_optimizer](config, statistics)
+def outer_optimizer(config: AlgorithmConfig) -> OuterOptimizer:
+    return _KINDS[config.server_optimizer](config)

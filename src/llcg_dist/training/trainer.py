@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from llcg_dist.config.schema import TrainConfig
 from llcg_dist.data.views import View
 from llcg_dist.sampling.minibatch import BatchStream, Sampler
-from llcg_dist.training.flat_vector import contiguous_parameters
+from llcg_dist.training.flat_vector import contiguous_parameters, statistics_mask
 from llcg_dist.training.loss import loss
 
 
@@ -48,6 +48,9 @@ class Trainer:
     ) -> None:
         self._model = model.to(device)
         self._parameters = contiguous_parameters(self._model)
+        self.statistics = statistics_mask(self._model).cpu()
+        """[n] of bool over theta: True where it holds BatchNorm's running statistics."""
+        self.num_learned = sum(parameter.numel() for parameter in self._model.parameters())
         self._view, self._sampler, self._settings, self._train, self._device = view, sampler, steps, train, device
         self._logit_shift = None if steps.logit_shift is None else steps.logit_shift.to(device)
         self._optimizer = self._new_optimizer()
@@ -58,13 +61,12 @@ class Trainer:
         self._prefetched = self._batches_of(round_)
         self._prefetched.prefetch(steps)
 
-    def run_steps(self, theta: Tensor, round_: int, steps: int) -> tuple[Tensor, float | None]:
-        """`steps` steps from `theta`; returns the parameters they led to and the mean loss of their batches."""
+    def run_steps(self, theta: Tensor, round_: int, steps: int) -> None:
+        """`steps` steps from `theta`; `theta()` is where they led, `mean_loss()` that of their batches."""
         self.begin_round(theta, round_)
         for _ in range(steps):
             self.backward()
             self.optimizer_step()
-        return self.theta().clone(), self.mean_loss()
 
     def begin_round(self, theta: Tensor | None, round_: int) -> None:
         """Starts the steps of a round from `theta`, or (None) from where the last round ended."""

@@ -1,0 +1,52 @@
+"""Packets between real processes, over the links of a Cluster."""
+
+from collections.abc import Sequence
+
+from llcg_dist.comm.channel import MachineChannel
+from llcg_dist.comm.codec import Codec
+from llcg_dist.comm.envelope import Envelope, Packet
+from llcg_dist.comm.messages import NUM_STATS
+from llcg_dist.comm.torch_dist import Cluster
+
+
+def content_bytes(codec: Codec) -> int:
+    """The largest content of any message: a model as it is compressed, or a vector of float32."""
+    return max(codec.elements * codec.dtype.itemsize, 4 * codec.size)
+
+
+class ProcessTransport:
+    """The server's end. `rank_of_part[p]` is the rank that trains part p. What is received lies where the next replies
+    will arrive."""
+
+    parallel = True
+
+    def __init__(self, cluster: Cluster, rank_of_part: Sequence[int], codec: Codec) -> None:
+        self._cluster, self.num_machines = cluster, len(rank_of_part)
+        capacity, device = content_bytes(codec), cluster.wire_device
+        self._outgoing = Envelope(0, capacity, device)
+        self._incoming = {rank: Envelope(NUM_STATS, capacity, device) for rank in rank_of_part}
+
+    def send(self, packet: Packet) -> None:
+        self._cluster.wait()  # for sends that still read the envelope
+        message = self._outgoing.write(packet)
+        for rank in self._incoming:
+            self._cluster.send(message, rank)
+
+    def receive(self) -> list[Packet]:
+        self._cluster.receive({rank: envelope.bytes for rank, envelope in self._incoming.items()})
+        self._cluster.received_bytes += sum(envelope.received_bytes for envelope in self._incoming.values())
+        return [envelope.read() for envelope in self._incoming.values()]
+
+
+def answer_requests(cluster: Cluster, machine: MachineChannel, codec: Codec) -> None:
+    """A machine's rounds: answers the server's requests until it says that the run is over."""
+    capacity, device = content_bytes(codec), cluster.wire_device
+    incoming, outgoing = Envelope(0, capacity, device), Envelope(NUM_STATS, capacity, device)
+    while True:
+        cluster.receive({0: incoming.bytes})
+        cluster.received_bytes += incoming.received_bytes
+        reply = machine.answer(incoming.read())
+        if reply is None:
+            return
+        cluster.send(outgoing.write(reply), 0)
+        machine.after_reply()

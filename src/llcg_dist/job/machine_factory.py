@@ -1,0 +1,84 @@
+"""Builds a machine: construction apart from behaviour."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from llcg_dist import seeding
+from llcg_dist.algorithms.base import Algorithm
+from llcg_dist.comm.error_feedback import MachineCompressor, machine_compressor
+from llcg_dist.comm.remote_rows import FeatureTraffic
+from llcg_dist.config.schema import Config
+from llcg_dist.data.views import View
+from llcg_dist.job.checkpoint import CheckpointFiles, CheckpointWriter, explain_misfit, part_owner
+from llcg_dist.job.machine import Machine, MachineCheckpoints
+from llcg_dist.job.start import Start
+from llcg_dist.models import build_model
+from llcg_dist.models.stages import GraphModel
+from llcg_dist.sampling.minibatch import fanouts_per_layer
+from llcg_dist.sampling.neighbor import NeighborSampler
+from llcg_dist.training.diagnostics import LocalGradient
+from llcg_dist.training.flat_vector import statistics_mask
+from llcg_dist.training.learning_rate import LearningRates
+from llcg_dist.training.loss import calibration, class_shares
+from llcg_dist.training.trainer import StepSettings, Trainer
+
+
+@dataclass(frozen=True)
+class OpenPart:
+    """A part as its machine has opened it."""
+
+    config: Config
+    algorithm: Algorithm
+    part: int
+    view: View
+    checkpoints: Path
+    """Folder of the checkpoints."""
+    device: str = "cpu"
+    fetched: FeatureTraffic = field(default_factory=FeatureTraffic)
+    """Counts the remote features that `view` fetches."""
+
+
+def build_machine(part: OpenPart, start: Start) -> tuple[Machine, MachineCompressor]:
+    """The machine of a part, and the compressor of its channel."""
+    config, algorithm, view = part.config, part.algorithm, part.view
+    model = build_model(config.model, view.num_features, view.num_classes)
+    compressor = machine_compressor(config.algorithm.exchange_dtype, statistics_mask(model))
+    steps = algorithm.local_steps(start.planned_rounds)
+    trainer = _trainer(part, start, model, steps)
+    files, keep = CheckpointFiles(part.checkpoints, part_owner(part.part)), config.checkpoint
+    writer = CheckpointWriter(files, keep.every, keep.keep, config.num_rounds, start.round)
+    checkpoints = MachineCheckpoints(writer, trainer, compressor)
+    if start.round:
+        saved = files.load(start.round)
+        with explain_misfit(part_owner(part.part), start.round):
+            checkpoints.load(saved)
+    files.drop_after(start.round)  # of rounds that will be repeated
+    meter = LocalGradient(config, view, NeighborSampler, part.device) if config.diagnostics.every else None
+    return Machine(algorithm, steps, trainer, checkpoints, part.fetched, meter), compressor
+
+
+def _trainer(part: OpenPart, start: Start, model: GraphModel, steps: list[int]) -> Trainer:
+    config, view = part.config, part.view
+    rates = LearningRates(config.train, steps, start.planned_rounds)
+    settings = StepSettings(
+        stream=seeding.part_stream(part.part),
+        seed=config.seed,
+        batch_size=part.algorithm.local_batch_size,
+        lr=config.train.local_lr,
+        lr_factor=rates.machine,
+        logit_shift=_logit_shift(view, start.class_shares),
+    )
+    fanouts = fanouts_per_layer(config.sampling.fanout, model.depth)
+    sampler = NeighborSampler(view.topology, fanouts, config.sampling.method)
+    return Trainer(view, model, sampler, settings, config.train, part.device)
+
+
+def _logit_shift(view: View, global_shares: list[float] | None) -> Tensor | None:
+    if global_shares is None:
+        return None
+    labels = view.labels(torch.from_numpy(view.train_nodes))
+    local_shares = class_shares(labels, view.num_classes)
+    return calibration(local_shares, torch.tensor(global_shares, dtype=torch.float64), len(labels), view.task)

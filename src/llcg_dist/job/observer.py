@@ -1,0 +1,86 @@
+"""What is learned about a run while it goes on: scores, records, diagnostics."""
+
+import logging
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from torch import Tensor
+
+from llcg_dist.comm.channel import ServerChannel
+from llcg_dist.comm.ledger import Ledger
+from llcg_dist.comm.messages import Measure, TrainStats
+from llcg_dist.config.schema import Config
+from llcg_dist.job.machine import peak_rss_mb
+from llcg_dist.records.recorder import Recorder
+from llcg_dist.records.rows import RoundResult, Row
+from llcg_dist.training.diagnostics import Diagnostics
+from llcg_dist.training.evaluation import Evaluator, affordable_every
+
+log = logging.getLogger(__name__)
+
+
+class Observer:
+    """Evaluates the model of a round and records it; measures the quantities of the paper's theorems where asked."""
+
+    def __init__(
+        self,
+        config: Config,
+        evaluator: Evaluator,
+        recorder: Recorder,
+        diagnostics: Diagnostics | None,
+        steps: Sequence[int],
+    ) -> None:
+        """`steps`: local steps of rounds 1..R, which the theorems speak of."""
+        self._config, self._evaluator, self._recorder = config, evaluator, recorder
+        self._diagnostics, self._steps = diagnostics, steps
+        self._explained_waiting = False
+        self._notes: dict[str, Any] = {}
+
+    def request_measurements(self, theta: Tensor, round_: int, channel: ServerChannel) -> Sequence[Tensor] | None:
+        every = self._config.diagnostics.every
+        if self._diagnostics is None or not every or round_ % every:
+            return None
+        channel.send(Measure(round_, theta))
+        return [reply.vector for reply in channel.replies()]
+
+    def diagnose(self, theta: Tensor, measured: Sequence[Tensor] | None, round_: int) -> None:
+        """`measured`: the machines' gradients at `theta`; None where this round has none."""
+        if measured is not None:
+            assert self._diagnostics is not None
+            self._notes |= self._diagnostics.measure(theta, round_, measured, self._steps)
+
+    def take_notes(self) -> dict[str, Any]:
+        notes, self._notes = self._notes, {}
+        return notes
+
+    def record(self, result: RoundResult, checkpoint: Row) -> None:
+        """Evaluates the round where that is due, keeps its model where it is the best so far, and writes its row."""
+        started = time.perf_counter()
+        every = self._config.evaluate.every
+        due = every > 0 and (result.round % every == 0 or result.round == self._config.num_rounds)
+        evaluation = self._evaluator.evaluate(result.theta) if due else None
+        best = self._recorder.best_score
+        if evaluation and evaluation.val is not None and (best is None or evaluation.val > best):
+            self._recorder.save_model("best.pt", self._evaluator.state_dict())
+        seconds = time.perf_counter() - started
+        self._recorder.round(result, evaluation, seconds, checkpoint)
+        if due and result.round < self._config.num_rounds:
+            self._explain_waiting(seconds, result.stats)
+
+    def _explain_waiting(self, seconds: float, stats: Sequence[TrainStats]) -> None:
+        """Once: an evaluation that takes longer than the local steps cannot hide behind them."""
+        local = max((machine.seconds_local for machine in stats), default=seconds)
+        every = affordable_every(seconds, local, self._config.evaluate.every)
+        if every and not self._explained_waiting:
+            self._explained_waiting = True
+            log.warning(
+                "evaluation takes longer (%.2g s) than the machines' local steps (%.2g s), and they wait for it: "
+                "evaluate.every=%d would cost a tenth of the time at most",
+                *(seconds, local, every),
+            )
+
+    def finish(self, theta: Tensor, ledger: Ledger, audit: Row | None) -> Row:
+        """Writes the last model, summary.json and wire.json."""
+        self._recorder.save_model("model.pt", self._evaluator.finished_model(theta))
+        return self._recorder.finish(peak_rss_mb(), ledger, audit)

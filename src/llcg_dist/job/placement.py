@@ -1,0 +1,88 @@
+"""Which rank trains which part, and from which round on: decisions of the server about what the ranks announced.
+
+torchrun orders hosts as it likes, and anew at every restart, so parts do not follow ranks: each rank announces the
+parts that its disk holds, the server assigns them, and each rank shows that its part is the one the server means.
+"""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import maximum_bipartite_matching
+
+from llcg_dist.errors import UserError
+
+
+@dataclass(frozen=True)
+class Offered:
+    """What a rank's disk holds: parts, and of which of them there are checkpoints."""
+
+    parts: list[int]
+    started: list[int]
+
+
+@dataclass(frozen=True)
+class PartReport:
+    """A machine has read its part: the checksum of what it read, and the rounds whose checkpoints it has."""
+
+    checksum: str
+    checkpoints: list[int]
+
+
+def assign_ranks(offers: Sequence[Offered], num_parts: int) -> list[int]:
+    """The rank that trains each part. `offers` are those of ranks 1, 2, …; a rank goes on with a part that it has
+    checkpoints of, where that works out for all."""
+    held = [{part for part in offer.parts if part < num_parts} for offer in offers]
+    started = [parts & set(offer.started) for parts, offer in zip(held, offers, strict=True)]
+    try:
+        return match_parts(started, num_parts)
+    except UserError:
+        return match_parts(held, num_parts)
+
+
+def match_parts(held: Sequence[set[int]], num_parts: int) -> list[int]:
+    """held[i]: the parts on the disk of rank i+1. Rank p+1 takes part p where it can; else any complete matching."""
+    if len(held) == num_parts and all(part in parts for part, parts in enumerate(held)):
+        return [part + 1 for part in range(num_parts)]
+    table = np.array([[part in parts for parts in held] for part in range(num_parts)], dtype=np.int8)
+    machine_of_part = maximum_bipartite_matching(csr_array(table), perm_type="column")
+    missing = [part for part, machine in enumerate(machine_of_part) if machine < 0]
+    if missing:
+        places = "; ".join(f"rank {i + 1} holds {sorted(parts) or 'none'}" for i, parts in enumerate(held))
+        raise UserError(
+            f"no rank is left for part {missing[0]} ({places}); copy the part to its host, or share partition.root"
+        )
+    return [int(machine) + 1 for machine in machine_of_part]
+
+
+def checksum(described: Any) -> str:
+    """Of a folder's graph.json, which has the checksums of its arrays; the manifest repeats it."""
+    return hashlib.sha256(json.dumps(described, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def require_parts(reports: Sequence[PartReport], rank_of_part: Sequence[int], shards: Sequence[Any]) -> None:
+    """`reports` of the parts in order: has each machine read what the server's manifest describes (`shards`)?"""
+    for part, (report, rank, described) in enumerate(zip(reports, rank_of_part, shards, strict=True)):
+        expected = checksum(described)
+        if report.checksum != expected:
+            what = f"its part {part} has checksum {report.checksum}, rank 0's manifest says {expected}"
+            raise UserError(f"rank {rank}: {what}; copy the part from the store that rank 0 uses")
+
+
+def described_shards(manifest: dict[str, Any], names: Sequence[str]) -> list[Any]:
+    """What the manifest says of these folders of the store."""
+    try:
+        return [manifest["shards"][name] for name in names]
+    except (KeyError, TypeError) as error:
+        name = str(error).strip("'").replace("part", "part ")
+        raise UserError(f"manifest.json: does not describe {name}; build the store again") from None
+
+
+def newest_common_round(server: Sequence[int], reports: Sequence[PartReport]) -> int:
+    """The newest round that the server and every machine have complete checkpoints of; 0 where there is none."""
+    common = set(server).intersection(*(report.checkpoints for report in reports))
+    return max(common, default=0)

@@ -1,0 +1,140 @@
+"""A rank in a process of its own: joining the others, the server's links to the machines, and a machine's life."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from llcg_dist.algorithms.base import Algorithm
+from llcg_dist.comm.audit import Audit
+from llcg_dist.comm.codec import Codec
+from llcg_dist.comm.ledger import Ledger
+from llcg_dist.comm.process_transport import ProcessTransport, answer_requests
+from llcg_dist.comm.remote_rows import FeatureTraffic, PeerRows
+from llcg_dist.comm.torch_dist import Cluster, RankResources
+from llcg_dist.config.schema import Config
+from llcg_dist.data.atomic_files import write_json
+from llcg_dist.data.partition import store_path
+from llcg_dist.data.views import RowSource
+from llcg_dist.errors import UserError
+from llcg_dist.job.devices import use_device
+from llcg_dist.job.handshake import MachineStart
+from llcg_dist.job.process import Rank, interrupt, log_to, name_of
+from llcg_dist.records.console import say
+from llcg_dist.records.rows import Row
+
+
+class ProcessHub:
+    """This rank's end of a cluster: at the server, its links to the machines; at a machine, its link to the server."""
+
+    def __init__(self, cluster: Cluster, config: Config, audit: Audit | None) -> None:
+        self.cluster, self._audit, self._timeout = cluster, audit, config.cluster.timeout
+        self.device = use_device(config.cluster.device)
+        self.watch({rank: name_of(rank, None) for rank in cluster.peers})
+
+    @property
+    def rank(self) -> int:
+        return self.cluster.rank
+
+    @property
+    def num_machines(self) -> int:
+        return self.cluster.size - 1
+
+    @property
+    def ledger(self) -> Ledger:
+        return self.cluster.ledger
+
+    def watch(self, names: dict[int, str]) -> None:
+        """From here on none of these ranks may be silent, but may load or train for as long as it takes."""
+        self.cluster.watch(names, self._timeout, interrupt)
+
+    def send(self, content: dict[str, Any], rank: int) -> None:
+        self.cluster.send_json(content, rank)
+
+    def receive(self, rank: int) -> dict[str, Any]:
+        return self.cluster.receive_json(rank)
+
+    def refuse(self, reason: str) -> None:
+        self.cluster.refuse(reason)
+
+    def placed(self, rank_of_part: Sequence[int], run_dir: Path) -> None:
+        ranks = {"rank_of_part": list(rank_of_part), "server": self.cluster.server}
+        write_json(run_dir / "logs" / "ranks.json", ranks)
+        self.watch({rank: name_of(rank, part) for part, rank in enumerate(rank_of_part)})
+
+    def transport(self, rank_of_part: Sequence[int], codec: Codec) -> ProcessTransport:
+        return ProcessTransport(self.cluster, rank_of_part, codec)
+
+    def audit(self, start_round: int) -> Row | None:
+        if self._audit is None:
+            return None
+        verdict = self._audit.take_part(self.cluster)
+        if verdict is not None:  # of this start; the ledger also has what earlier ones counted
+            verdict["after_round"] = start_round
+            if self._audit.passed:
+                say(str(self._audit))
+        return verdict
+
+    def finished_before(self, run_dir: Path) -> None:
+        if self._audit:
+            self._audit.recall(run_dir)
+
+    def close(self) -> None:
+        """Leaves the cluster together with the other ranks, then raises where the audit failed."""
+        self.cluster.close()
+        if self._audit:
+            self._audit.require_passed()
+
+
+def join_cluster(config: Config, algorithm: Algorithm, me: Rank) -> ProcessHub:
+    settings = config.cluster
+    audit = Audit(settings.timeout) if settings.audit else None  # before the first byte
+    ledger = Ledger(algorithm.allowed_messages)
+    cluster = Cluster(settings.backend, settings.join_timeout, ledger, rank_resources(config))
+    if audit and "nccl" in cluster.backend:
+        raise UserError("cluster.audit=true: NCCL's bytes cannot be counted on sockets; use cluster.backend=gloo")
+    if audit:
+        audit.joined()
+    me.joined(cluster.rank, cluster)
+    return ProcessHub(cluster, config, audit)
+
+
+def rank_resources(config: Config) -> RankResources:
+    """This rank's, before it knows any other."""
+    ranks_here = int(os.environ.get("LOCAL_WORLD_SIZE", 1))
+    return RankResources(
+        interface=config.cluster.interface,
+        graph=(store_path(config) / "global" / "graph.json").exists(),
+        run=config.run_dir is not None and (Path(config.run_dir) / "config.yaml").exists(),
+        own_gpu=use_device(config.cluster.device) != "cpu" and ranks_here <= torch.cuda.device_count(),
+    )
+
+
+class ProcessEnvironment:
+    """What a machine in a process of its own has around it."""
+
+    def __init__(self, hub: ProcessHub, me: Rank) -> None:
+        self._hub, self._me = hub, me
+        self.device, self.ledger = hub.device, hub.ledger
+
+    def took_part(self, part: int, run_dir: Path) -> None:
+        self._me.part = part
+        log_to(run_dir / "logs" / f"part{part}.log")
+
+    def remote_rows(self, part: int, rank_of_part: list[int], own: Tensor, fetched: FeatureTraffic) -> RowSource:
+        return PeerRows(self._hub.cluster.machine_group(), rank_of_part, own, fetched, self.ledger)
+
+
+def work(config: Config, algorithm: Algorithm, hub: ProcessHub, me: Rank) -> None:
+    """A machine's life: it answers the server's questions, then its requests round by round, until the run is over."""
+    start = MachineStart(config, algorithm, ProcessEnvironment(hub, me))
+    while start.channel is None:
+        reply = start.answer(hub.receive(0))
+        if reply is None:
+            return
+        hub.send(reply, 0)
+    answer_requests(hub.cluster, start.channel, start.codec)
+    hub.audit(0)

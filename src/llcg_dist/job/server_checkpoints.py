@@ -1,0 +1,150 @@
+"""The server's checkpoints: what they hold, and which round is durable at every rank."""
+
+import dataclasses
+from typing import Any
+
+from torch import Tensor
+
+from llcg_dist.algorithms.base import Algorithm
+from llcg_dist.comm.error_feedback import ServerCompressor
+from llcg_dist.comm.ledger import Ledger, Traffic
+from llcg_dist.comm.messages import TrainStats
+from llcg_dist.errors import TrainingError
+from llcg_dist.job.checkpoint import SERVER_OWNER, CheckpointFiles, CheckpointWriter, explain_misfit
+from llcg_dist.records.recorder import Recorder
+from llcg_dist.records.rows import RoundResult, Row
+from llcg_dist.training.correction import Corrector
+from llcg_dist.training.flat_vector import is_finite
+
+
+class ServerState:
+    """All that the server needs to resume a run, collected from those who hold it."""
+
+    def __init__(
+        self,
+        algorithm: Algorithm,
+        corrector: Corrector,
+        compressor: ServerCompressor,
+        ledger: Ledger,
+        recorder: Recorder,
+        planned_rounds: int,
+    ) -> None:
+        """`planned_rounds`: of the first start, which schedules follow."""
+        self._algorithm, self._corrector, self._compressor = algorithm, corrector, compressor
+        self._ledger, self._recorder, self._planned_rounds = ledger, recorder, planned_rounds
+
+    @property
+    def advice(self) -> str:
+        """Where the server's own steps diverge."""
+        return f"lower train.server_lr (now {self._algorithm.config.train.server_lr:g})"
+
+    def pack(self, result: RoundResult) -> dict[str, Any]:
+        chooser = self._corrector.chooser
+        return {
+            "theta": result.theta,
+            "optimizer": self._corrector.trainer.optimizer_state(),
+            "outer": self._algorithm.outer.state(),
+            "exchange": self._compressor.state(),
+            "auto_s": chooser.state() if chooser else None,
+            "messages": self._ledger.as_json()["messages"],
+            "result": _pack(result),
+            "planned_rounds": self._planned_rounds,
+            "elapsed": self._recorder.elapsed,
+        }
+
+    def load(self, saved: dict[str, Any], size: int) -> RoundResult:
+        """Takes the saved state over; raises what explain_misfit explains where it is of another shape."""
+        theta = saved["theta"]
+        if theta.shape != (size,):
+            raise ValueError(f"{tuple(theta.shape)} parameters for a model of {size}")
+        self._corrector.trainer.load_optimizer_state(saved["optimizer"])
+        self._algorithm.outer.load_state(saved["outer"])
+        self._compressor.load_state(saved["exchange"])
+        if self._corrector.chooser:
+            self._corrector.chooser.load_state(saved["auto_s"])
+        self._ledger.restore(saved["messages"])
+        return _unpack(saved["result"], theta)
+
+
+class ServerCheckpoints:
+    """Resumes from the newest durable round, and saves every round that is due."""
+
+    def __init__(
+        self,
+        files: CheckpointFiles,
+        writer: CheckpointWriter,
+        state: ServerState,
+        recorder: Recorder,
+        start_round: int,
+        initial: Tensor,
+    ) -> None:
+        """Goes on after `start_round`; 0 starts anew, from the model `initial`."""
+        self._files, self._writer, self._state, self._recorder = files, writer, state, recorder
+        self._start_round, self._initial = start_round, initial
+        self.durable_round = start_round
+        """The newest round that every rank has a checkpoint of."""
+
+    def start(self) -> tuple[Tensor, int, RoundResult | None]:
+        """The model to go on from, the first round to run, and the round before where it is not recorded yet.
+
+        Checkpoints and rows of rounds that will be repeated are removed once the saved state is known to fit.
+        """
+        theta, unrecorded = self._initial, None
+        if self._start_round:
+            saved = self._files.load(self._start_round)
+            with explain_misfit(SERVER_OWNER, self._start_round):
+                last = self._state.load(saved, theta.numel())
+            theta = last.theta
+            unrecorded = last if len(self._recorder.rows) < self._start_round else None
+        self._files.drop_after(self._start_round)
+        self._recorder.start()
+        return theta, self._start_round + 1, unrecorded
+
+    def save(self, result: RoundResult) -> None:
+        if not is_finite(result.theta):
+            raise TrainingError(f"round {result.round}: the correction diverged; {self._state.advice}")
+        self._writer.save(result.round, lambda: self._state.pack(result), before=self._recorder.sync)
+        on_disk = [self._writer.durable_round, *(machine.checkpoint_round for machine in result.stats)]
+        self.durable_round = max(self.durable_round, min(on_disk))
+        self._writer.prune(self.durable_round)
+
+    def finish(self) -> None:
+        """Waits until nothing is being written."""
+        self._writer.finish()
+
+    def columns(self, result: RoundResult) -> Row:
+        """What the round's record says of checkpoints; a machine tells of the one that it wrote last."""
+        stats, writer = result.stats, self._writer
+        warnings = [f"part {part}: parameters not finite, update skipped" for part in result.skipped_parts]
+        warnings += [
+            f"part {p}: checkpoint not written" for p, machine in enumerate(stats) if machine.checkpoint_failed
+        ]
+        warnings += [f"server: {writer.problem}"] if writer.problem else []
+        return {
+            "checkpoint_round": self.durable_round,
+            "checkpoint_bytes": writer.bytes + sum(machine.checkpoint_bytes for machine in stats),
+            "seconds_checkpoint": max([writer.seconds, *(machine.seconds_checkpoint for machine in stats)]),
+            "warnings": warnings,
+        }
+
+
+def planned_rounds(saved: dict[str, Any], num_rounds: int) -> int:
+    """The rounds of the first start, which schedules follow: a run may be continued with more, never with fewer."""
+    planned = saved.get("planned_rounds", num_rounds)
+    if not isinstance(planned, int) or not 1 <= planned <= num_rounds:
+        raise ValueError(f"planned for {planned} rounds")
+    return planned
+
+
+def _pack(result: RoundResult) -> dict[str, Any]:
+    """Plain numbers and lists; theta is stored beside it."""
+    values = {f.name: getattr(result, f.name) for f in dataclasses.fields(result) if f.name != "theta"}
+    return values | {
+        "stats": [dataclasses.asdict(machine) for machine in result.stats],
+        "traffic": dataclasses.asdict(result.traffic),
+    }
+
+
+def _unpack(values: dict[str, Any], theta: Tensor) -> RoundResult:
+    stats = [TrainStats(**machine) for machine in values["stats"]]
+    return RoundResult(**values | {"theta": theta, "stats": stats, "traffic": Traffic(**values["traffic"])})

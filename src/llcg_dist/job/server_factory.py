@@ -1,0 +1,156 @@
+"""Builds the server of a run: construction apart from behaviour."""
+
+import statistics
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from llcg_dist import seeding
+from llcg_dist.algorithms.base import Algorithm
+from llcg_dist.comm.channel import ServerChannel, ServerTransport
+from llcg_dist.comm.codec import Codec
+from llcg_dist.comm.error_feedback import server_compressor
+from llcg_dist.comm.ledger import Ledger
+from llcg_dist.config.facts import kinds_scored
+from llcg_dist.config.schema import AUTO, Config
+from llcg_dist.data.cut import correction_nodes
+from llcg_dist.data.derived import DataAccess, halo_bytes
+from llcg_dist.data.graph import TRAIN
+from llcg_dist.data.rows import Array
+from llcg_dist.data.store import Shard
+from llcg_dist.data.views import GraphView
+from llcg_dist.job.checkpoint import SERVER_OWNER, CheckpointFiles, CheckpointWriter, explain_misfit
+from llcg_dist.job.observer import Observer
+from llcg_dist.job.server import Server
+from llcg_dist.job.server_checkpoints import ServerCheckpoints, ServerState, planned_rounds
+from llcg_dist.job.start import Start, checkpoint_folder
+from llcg_dist.models import build_model
+from llcg_dist.models.stages import GraphModel
+from llcg_dist.records.console import Progress
+from llcg_dist.records.recorder import Recorder
+from llcg_dist.sampling.minibatch import fanouts_per_layer
+from llcg_dist.sampling.neighbor import NeighborSampler
+from llcg_dist.training.auto_s import StepChooser
+from llcg_dist.training.average import averaging_weights
+from llcg_dist.training.correction import Corrector
+from llcg_dist.training.diagnostics import Diagnostics
+from llcg_dist.training.evaluation import Evaluator
+from llcg_dist.training.flat_vector import flatten, state_dict_bytes, statistics_mask
+from llcg_dist.training.learning_rate import LearningRates
+from llcg_dist.training.loss import class_shares
+from llcg_dist.training.screening import Screener
+from llcg_dist.training.trainer import StepSettings, Trainer
+
+
+@dataclass(frozen=True)
+class OpenRun:
+    """A run as the server has opened it."""
+
+    config: Config
+    algorithm: Algorithm
+    run_dir: Path
+    store: Path
+    manifest: dict[str, Any]
+    full: Shard
+    """The full graph."""
+    device: str
+
+    @property
+    def checkpoints(self) -> CheckpointFiles:
+        return CheckpointFiles(checkpoint_folder(self.config, self.run_dir), SERVER_OWNER)
+
+    @property
+    def train_nodes(self) -> list[int]:
+        """Training nodes of every machine."""
+        if self.algorithm.trains_on_parts:
+            return [part["train_nodes"] for part in self.manifest["parts"]]
+        return [len(self.full.graph.nodes_in(TRAIN))] * self.algorithm.num_machines
+
+    @property
+    def assignment(self) -> Array | None:
+        """The part of every node, where there are parts."""
+        return self.full.extra["assignment"] if self.algorithm.trains_on_parts else None
+
+    def new_model(self) -> GraphModel:
+        return build_model(self.config.model, self.full.graph.num_features, self.full.graph.num_classes)
+
+
+def start_after(run: OpenRun, round_: int) -> Start:
+    """What all ranks are told where the run goes on after the checkpoint of `round_` (0: starts anew)."""
+    config, graph = run.config, run.full.graph
+    saved = run.checkpoints.load(round_) if round_ else {}
+    with explain_misfit(SERVER_OWNER, round_):
+        planned = planned_rounds(saved, config.num_rounds)
+    shares = None
+    if config.train.local_loss == "calibrated":
+        labels = torch.from_numpy(graph.labels[graph.nodes_in(TRAIN)])
+        shares = class_shares(labels, graph.num_classes).tolist()
+    return Start(round_, planned, saved.get("elapsed", 0.0), shares)
+
+
+def build_server(
+    run: OpenRun, start: Start, make_transport: Callable[[Codec], ServerTransport], ledger: Ledger
+) -> Server:
+    """The server of a run whose machines are reached by the transport for messages of this codec."""
+    config, algorithm = run.config, run.algorithm
+    seeding.seed_torch(seeding.generator(config.seed, seeding.INITIAL_WEIGHTS_STREAM, 0))
+    model = run.new_model()
+    initial, statistics = flatten(model), statistics_mask(model)
+    steps = algorithm.local_steps(start.planned_rounds)
+    corrector = _corrector(run, start, model, steps)
+    paper_bytes = state_dict_bytes(model) + model.unused_bytes
+    recorder = _recorder(run, start, paper_bytes)
+    compressor = server_compressor(config.algorithm.exchange_dtype, statistics)
+    transport = make_transport(compressor.codec)
+    channel = ServerChannel(transport, compressor, ledger, algorithm.messages, algorithm.trains_on_parts)
+    screener = Screener(config, averaging_weights(config.algorithm.averaging, run.train_nodes), statistics)
+    state = ServerState(algorithm, corrector, compressor, ledger, recorder, start.planned_rounds)
+    files = run.checkpoints
+    writer = CheckpointWriter(files, config.checkpoint.every, config.checkpoint.keep, config.num_rounds, start.round)
+    checkpoints = ServerCheckpoints(files, writer, state, recorder, start.round, initial)
+    kinds, evaluate = kinds_scored(config), config.evaluate
+    stats_kind = config.algorithm.batchnorm_stats
+    evaluator = Evaluator(run.full.graph, run.new_model(), stats_kind, evaluate.chunk, evaluate.scratch, kinds)
+    observer = Observer(config, evaluator, recorder, _diagnostics(run), steps)
+    return Server(algorithm, channel, corrector, screener, checkpoints, observer)
+
+
+def _corrector(run: OpenRun, start: Start, model: GraphModel, steps: list[int]) -> Corrector:
+    """Takes the server's own steps on the full graph, and chooses their number with S=auto."""
+    config, graph = run.config, run.full.graph
+    rates = LearningRates(config.train, steps, start.planned_rounds)
+    lr, lr_factor = run.algorithm.server_learning_rate(rates)
+    settings = StepSettings(seeding.SERVER_STREAM, config.seed, config.train.server_batch_size, lr, lr_factor)
+    view = GraphView(graph, _correction_nodes(run))
+    sampler = NeighborSampler(view.topology, fanouts_per_layer(config.sampling.server_fanout, model.depth))
+    trainer = Trainer(view, model, sampler, settings, config.train, run.device)
+    chooser, automatic = None, config.algorithm.S == AUTO
+    if automatic and run.assignment is not None:
+        mean_steps = statistics.mean(steps[: start.planned_rounds])
+        chooser = StepChooser(config, graph, run.assignment, mean_steps, NeighborSampler, run.device)
+    return Corrector(trainer, chooser, expected_steps=0 if automatic else config.algorithm.S)
+
+
+def _correction_nodes(run: OpenRun) -> Array | None:
+    return correction_nodes(run.config.sampling.server_minibatch, run.full.graph, run.full.extra["assignment"])
+
+
+def _recorder(run: OpenRun, start: Start, paper_bytes: int) -> Recorder:
+    algorithm, progress = run.algorithm, Progress(run.config, start.round)
+    halo = algorithm.data_access is DataAccess.PART_AND_HALO
+    constants = {
+        "metric": run.full.graph.metric,
+        "paper_mb_per_round": algorithm.num_machines * paper_bytes / 1e6 if algorithm.trains_on_parts else 0.0,
+        "halo_bytes": sum(halo_bytes(run.config, run.store)) if halo else 0,
+    }
+    return Recorder(run.config, run.run_dir, start.round, start.elapsed, constants, progress.round)
+
+
+def _diagnostics(run: OpenRun) -> Diagnostics | None:
+    if not run.config.diagnostics.every or run.assignment is None:
+        return None
+    access, graph, nodes = run.algorithm.data_access, run.full.graph, _correction_nodes(run)
+    return Diagnostics(run.config, access, graph, run.assignment, nodes, NeighborSampler, run.device)

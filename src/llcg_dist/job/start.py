@@ -1,0 +1,24 @@
+"""Where a run starts: anew, or after the checkpoints of a round."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from llcg_dist.config.schema import Config
+
+
+@dataclass(frozen=True)
+class Start:
+    """How a run starts, the same at every rank."""
+
+    round: int
+    """The round whose checkpoints the run goes on from; 0: none."""
+    planned_rounds: int
+    """The rounds that the run had when it was first started."""
+    elapsed: float = 0.0
+    """Seconds that the run has taken until then."""
+    class_shares: list[float] | None = None
+    """Of all training nodes, for the calibrated loss: all that a machine is told about the labels of other parts."""
+
+
+def checkpoint_folder(config: Config, run_dir: Path) -> Path:
+    return Path(config.checkpoint.dir) if config.checkpoint.dir else run_dir / "checkpoints"

@@ -30,18 +30,20 @@ import torch.distributed as dist
 from torch import Tensor
 
 from bench.harness import Claim, Spread, interleaved, publish, ratio, table
+from llcg_dist.comm.channel import MachineChannel, ServerChannel
+from llcg_dist.comm.control import leave
 from llcg_dist.comm.error_feedback import machine_compressor, server_compressor
 from llcg_dist.comm.ledger import Kind, Ledger
-from llcg_dist.comm.messages import TrainRequest, TrainStats, Update
-from llcg_dist.comm.process_channel import DistMachineChannel, DistServerChannel
+from llcg_dist.comm.messages import MESSAGES, Finish, Message, Train, Trained, TrainStats
+from llcg_dist.comm.process_transport import ProcessTransport, answer_requests
 from llcg_dist.comm.torch_dist import Cluster
+from llcg_dist.config.compose import load_config
 from llcg_dist.config.schema import ModelConfig
-from llcg_dist.job.machine import message_sizes
 from llcg_dist.job.process import keep_freed_memory
 from llcg_dist.models import build_model
 from llcg_dist.records.console import say
 from llcg_dist.training.flat_vector import contiguous_parameters, flatten, statistics_mask
-from llcg_dist.training.screening import screen
+from llcg_dist.training.screening import Screener
 
 FEATURES, CLASSES = 602, 41
 """Of Reddit: the small model is the paper's for it, three SAGE layers."""
@@ -121,6 +123,7 @@ def message_bytes(size: str) -> dict[str, int]:
 def ranks(machines: int) -> Iterator[Callable[[str], None]]:
     size = machines + 1
     meeting = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), "WORLD_SIZE": str(size)}
+    meeting["RAW_PORT"] = str(free_port())
     started = [
         subprocess.Popen(
             [sys.executable, "-m", "bench.exchange"],
@@ -155,10 +158,15 @@ def take_turns() -> None:
         contenders[name](int(rounds))
         if cluster.rank == 0:
             print("done", flush=True)  # noqa: T201 - the answer to the one who asked
-    cluster.close()
+    leave(cluster)
 
 
 def raw(cluster: Cluster, size: str) -> Rounds:
+    """Gloo's own broadcast and gather over all ranks, in a group of their own."""
+    if not dist.is_initialized():
+        port = int(os.environ["RAW_PORT"])
+        store = dist.TCPStore("127.0.0.1", port, is_master=cluster.rank == 0, wait_for_workers=False)
+        dist.init_process_group("gloo", store=store, rank=cluster.rank, world_size=cluster.size)
     sent = flatten(model_of(size))
     received = [torch.zeros_like(sent) for _ in range(cluster.size)] if cluster.rank == 0 else None
 
@@ -176,35 +184,43 @@ def ours(cluster: Cluster, kind: str, size: str) -> Rounds:
 
 
 def serve(cluster: Cluster, model: torch.nn.Module, dtype: str, statistics: Tensor, checks: bool) -> Rounds:
-    end, machines = server_compressor(dtype, statistics), cluster.size - 1
-    channel = DistServerChannel(cluster, range(1, cluster.size), message_sizes(end.codec, shares_gradients=False))
+    compressor, machines = server_compressor(dtype, statistics), cluster.size - 1
+    transport = ProcessTransport(cluster, range(1, cluster.size), compressor.codec)
+    channel = ServerChannel(transport, compressor, cluster.ledger, MESSAGES)
+    screener = Screener(load_config([]), [1.0] * machines, statistics)
     theta = flatten(model)
 
     def run(rounds: int) -> None:
-        for round_ in range(rounds):
-            channel.broadcast(TrainRequest(end.send(theta)))
-            updates = end.received(theta, [update.theta for update in channel.gather(round_)])
-            if checks and screen(updates, [1.0] * machines, len(theta)).skipped:
-                raise SystemExit("what came back is not finite")
+        for round_ in range(1, rounds + 1):
+            channel.send(Train(round_, theta.clone()))  # a model that is new, as after every round
+            replies = channel.replies()
+            if checks:
+                screener.models([reply.vector for reply in replies], [0.0] * machines, theta, round_)
             channel.ledger.end_round()
+        channel.send(Finish(rounds))
 
     return run
+
+
+class Returns:
+    """A machine that sends back the model it gets, by way of a module's parameters where `loads` says so."""
+
+    def __init__(self, model: torch.nn.Module, loads: bool) -> None:
+        self._own, self._loads = contiguous_parameters(model), loads
+
+    def handle(self, request: Message) -> Message | None:
+        if isinstance(request, Finish):
+            return None
+        theta = self._own.copy_(request.vector) if self._loads else request.vector
+        return Trained(request.round, theta, stats=TrainStats(0.0, 0.0, 1, 0.0))
+
+    def after_reply(self) -> None: ...
 
 
 def answer(cluster: Cluster, model: torch.nn.Module, dtype: str, statistics: Tensor, loads: bool) -> Rounds:
-    end, own = machine_compressor(dtype, statistics), contiguous_parameters(model)
-    channel = DistMachineChannel(cluster, message_sizes(end.codec, shares_gradients=False))
-
-    def run(rounds: int) -> None:
-        for _ in range(rounds):
-            message = channel.receive().theta
-            assert message is not None
-            theta = end.received(message)
-            if loads:
-                theta = own.copy_(theta)
-            channel.send(Update(end.send(theta), TrainStats(0.0, 0.0, 1, 0.0)))
-
-    return run
+    compressor = machine_compressor(dtype, statistics)
+    channel = MachineChannel(Returns(model, loads), compressor, cluster.ledger, MESSAGES)
+    return lambda rounds: answer_requests(cluster, channel, compressor.codec)
 
 
 # Flower's processes.

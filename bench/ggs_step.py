@@ -22,10 +22,10 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from llcg_dist.comm.process_channel import PeerRows
 
 from llcg_dist import seeding
 from llcg_dist.comm.ledger import Kind, Ledger
-from llcg_dist.comm.process_channel import PeerRows
 from llcg_dist.comm.remote_rows import FeatureTraffic
 from llcg_dist.comm.torch_dist import Cluster, MachineGroup
 from llcg_dist.config.compose import load_config

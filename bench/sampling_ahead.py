@@ -6,6 +6,7 @@ Two trainers walk the same steps in turns; one has its batches drawn by a thread
 from concurrent.futures import Future, ThreadPoolExecutor
 
 import torch
+from torch import Tensor
 
 from bench.harness import interleaved
 from llcg_dist.config.compose import load_config
@@ -50,25 +51,26 @@ class _Ahead(_Trainer):
 
 
 def measure(settings: list[str], repeats: int) -> tuple[dict[str, list[float]], bool]:
-    """Seconds of a walk by contender and repeat ("draw": its batches alone), and whether both had the same bits."""
+    """Seconds of a round's steps by contender and repeat ("draw": its batches alone), and whether both had the same bits."""
     config = load_config(settings)
     graph = load_dataset(config.dataset)
     torch.set_num_threads(1)
     torch.set_flush_denormal(True)
     plain, ahead = _trainer(config, graph, _Trainer), _trainer(config, graph, _Ahead)
-    start, ends = plain.theta().clone(), {}
+    start = plain.theta().clone()
 
-    def walk(name: str, one: Trainer) -> None:
-        ends[name] = one.run_steps(start, 1, _STEPS)[0]
+    def steps(one: Trainer) -> Tensor:
+        one.run_steps(start, 1, _STEPS)
+        return one.theta().clone()
 
     def draw() -> None:
         batches = plain._batches_of(1)
         for _ in range(_STEPS):
             batches.next()
 
-    contenders = {"in turn": lambda: walk("in turn", plain), "ahead": lambda: walk("ahead", ahead), "draw": draw}
+    contenders = {"in turn": lambda: steps(plain), "ahead": lambda: steps(ahead), "draw": draw}
     seconds = interleaved(contenders, repeats)
-    fresh = [_trainer(config, graph, kind).run_steps(start, 1, _STEPS)[0] for kind in (_Trainer, _Ahead)]
+    fresh = [steps(_trainer(config, graph, kind)) for kind in (_Trainer, _Ahead)]
     return seconds, torch.equal(*fresh)
 
 

@@ -11,10 +11,10 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
-from math import ceil, log2
 from pathlib import Path
 from typing import Any
 
+from llcg_dist.comm.control import barrier, gather_json
 from llcg_dist.comm.liveness import beat_interval
 from llcg_dist.comm.rendezvous import POLL_SECONDS
 from llcg_dist.comm.sockets import Connection, since, tcp_connections
@@ -67,12 +67,14 @@ class Audit:
 
     def take_part(self, cluster: Cluster) -> dict[str, Any] | None:
         """All ranks together, after their last exchange. The server gets the verdict, as wire.json will hold it."""
-        own = cluster.at_quiescence(lambda: asdict(self._read(cluster)))
+        barrier(cluster)  # all that ranks sent each other has arrived
+        cluster.meet()
+        own = asdict(self._read(cluster))
+        cluster.meet()  # no rank sends more before all have read their sockets
         messages, counted = cluster.ledger.since_start()
-        readings = [Reading(**row) for row in cluster.gather_json(own)]
+        readings = [Reading(**row) for row in gather_json(cluster, own)]
         if readings:
-            barrier = cluster.size * ceil(log2(cluster.size))  # the messages of `at_quiescence`
-            self._verdict = verdict(readings, counted, messages + barrier)
+            self._verdict = verdict(readings, counted, messages)
         return self._verdict
 
     def _read(self, cluster: Cluster) -> Reading:

@@ -2,11 +2,10 @@
 
 Every machine shares a group of two with the server and no other machine, so none relays another's model, none sees
 another's update, and a lost machine breaks its own link alone. Machines have a group of their own where their method
-lets them talk to each other (`machine_group`). What crosses is counted by the caller, or here for the handshake.
+lets them talk to each other (`machine_group`). What crosses is counted by those who send it.
 """
 
 import contextlib
-import json
 import os
 import socket
 import time
@@ -16,19 +15,17 @@ from datetime import timedelta
 from functools import partial
 from typing import Any
 
-import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from llcg_dist.comm.ledger import CountedMessage, Direction, Kind, Ledger, Phase
+from llcg_dist.comm.ledger import Ledger
 from llcg_dist.comm.liveness import Heartbeat
 from llcg_dist.comm.network import listen_on, use_interface
 from llcg_dist.comm.rendezvous import choose_backend, fresh_prefix, negotiate, pick_server, swapped_rank
 from llcg_dist.comm.waiter import Waiter
-from llcg_dist.errors import PeerLostError, ProtocolError, UserError
+from llcg_dist.errors import PeerLostError, UserError
 
 _POLL_SECONDS = 2e-3
-_LARGEST_JSON_BYTES = 1 << 20
 _FOREVER = timedelta(days=365)
 """A rank may wait as long as a round takes: silence is what is limited, by the heartbeat."""
 REFUSED = "llcg/refused"
@@ -114,41 +111,6 @@ class Cluster:
             place, error = failure
             raise PeerLostError(f"lost the connection to rank {pending[place][0]}: {_first_line(error)}") from error
 
-    def send_json(self, content: dict[str, Any], rank: int) -> None:
-        """A JSON object, for the handshake; counted as control."""
-        encoded = torch.frombuffer(bytearray(json.dumps(content).encode()), dtype=torch.uint8)
-        for part in (torch.tensor([len(encoded)]), encoded):
-            self._count(part, Direction.DOWN if self.rank == 0 else Direction.UP)
-            self.send(part, rank)
-        self.wait()
-
-    def receive_json(self, rank: int) -> dict[str, Any]:
-        size = torch.zeros(1, dtype=torch.int64)
-        self._receive_counted(size, rank)
-        if not 0 < int(size) <= _LARGEST_JSON_BYTES:
-            raise ProtocolError(f"a handshake message of {int(size)} bytes from rank {rank}")
-        encoded = torch.zeros(int(size), dtype=torch.uint8)
-        self._receive_counted(encoded, rank)
-        content = json.loads(bytes(encoded.tolist()))
-        if not isinstance(content, dict):
-            raise ProtocolError(f"a handshake message from rank {rank} is no JSON object")
-        return content
-
-    def _receive_counted(self, buffer: Tensor, rank: int) -> None:
-        self._count(buffer, Direction.UP if self.rank == 0 else Direction.DOWN)
-        self.receive({rank: buffer})
-        self.received_bytes += buffer.nbytes
-
-    def _count(self, tensor: Tensor, direction: Direction) -> None:
-        self.ledger.count(CountedMessage.of(tensor, Kind.CONTROL, direction, Phase.HANDSHAKE), machines=1)
-
-    def gather_json(self, content: dict[str, Any]) -> list[dict[str, Any]]:
-        """An object from every rank, by rank; empty at all but rank 0."""
-        if self.rank:
-            self.send_json(content, 0)
-            return []
-        return [content, *(self.receive_json(rank) for rank in self.peers)]
-
     def machine_group(self) -> "MachineGroup":
         """For what machines exchange without the server; every machine calls it."""
         store = dist.PrefixStore("machines", self._job_store)
@@ -182,18 +144,8 @@ class Cluster:
                 time.sleep(10 * _POLL_SECONDS)
         return None
 
-    def at_quiescence(self, read: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-        """Calls `read` when all that ranks sent each other has arrived and before any sends more. For the audit.
-
-        The barrier makes them wait for the slowest; then they meet through the store: no byte moves between them.
-        """
-        self.barrier()
-        self._meet()
-        found = read()
-        self._meet()
-        return found
-
-    def _meet(self) -> None:
+    def meet(self) -> None:
+        """Waits through the store until all ranks are here: no byte moves between them."""
         self._meetings += 1
         seconds, key = _POLL_SECONDS, f"meeting/{self._meetings}"
         try:
@@ -204,23 +156,8 @@ class Cluster:
         except RuntimeError as error:
             raise PeerLostError(f"lost the job's store: {_first_line(error)}") from error
 
-    def barrier(self) -> None:
-        """All ranks wait for each other: each machine says so to the server, which then answers all."""
-        word = torch.zeros(1, dtype=torch.int64)
-        if self.rank:
-            self._count(word, Direction.UP)
-            self.send(word, 0)
-        for rank in self.peers:
-            self._receive_counted(word, rank)
-        if self.rank == 0:
-            for rank in self.peers:
-                self._count(word, Direction.DOWN)
-                self.send(word, rank)
-        self.wait()
-
     def close(self) -> None:
-        """Leaves together with the others; a rank that just exits sometimes aborts those still reading."""
-        self.barrier()
+        """To be called when no rank has anything more to read from this one."""
         if self._heartbeat:
             self._heartbeat.stop()
 

@@ -10,23 +10,19 @@
 A machine that finds a mistake answers Failed(reason).
 """
 
-import platform
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-import torch
 from torch import Tensor
 
-from llcg_dist import __version__
 from llcg_dist.algorithms.base import Algorithm
 from llcg_dist.comm.channel import MachineChannel
 from llcg_dist.comm.codec import Codec
 from llcg_dist.comm.ledger import Ledger
 from llcg_dist.comm.remote_rows import FeatureTraffic
-from llcg_dist.config.compare import meaning
 from llcg_dist.config.schema import Config
 from llcg_dist.data.derived import read_derived, shard_name
 from llcg_dist.data.machine_view import part_view
@@ -34,30 +30,14 @@ from llcg_dist.data.partition import store_path
 from llcg_dist.data.store import parts_on_disk, read_shard
 from llcg_dist.data.views import RowSource
 from llcg_dist.errors import ProtocolError, UserError
+from llcg_dist.job.agreement import Identity, Offered, PartReport, checksum
 from llcg_dist.job.checkpoint import CheckpointFiles, part_owner, parts_with_checkpoints
 from llcg_dist.job.machine_factory import OpenPart, build_machine
-from llcg_dist.job.placement import Offered, PartReport, checksum
 from llcg_dist.job.start import Start, checkpoint_folder
-
-_KEYS_SHOWN = 3
-"""Settings that differ are named up to this many."""
 
 
 @dataclass(frozen=True)
 class Identify: ...
-
-
-@dataclass(frozen=True)
-class Identity:
-    """What must be the same at every rank."""
-
-    versions: dict[str, Any]
-    settings: dict[str, Any]
-
-    @staticmethod
-    def of(config: Config) -> "Identity":
-        versions = {"llcg_dist": __version__, "torch": torch.__version__, "python": platform.python_version()}
-        return Identity(versions, meaning(config))
 
 
 @dataclass(frozen=True)
@@ -157,28 +137,6 @@ def refusing_mistakes(hub: Hub, refuse: Callable[[str], None]) -> Iterator[None]
         refuse(str(error))
         tell_all(hub, Refuse(str(error)))
         raise
-
-
-def require_same(identities: Sequence[Identity]) -> None:
-    """By rank, the server's first. Raises UserError that names a rank that differs, what in, and both values."""
-    for what in ("versions", "settings"):
-        ours = getattr(identities[0], what)
-        for rank, other in enumerate(identities):
-            theirs = getattr(other, what)
-            keys = sorted(key for key in {*ours, *theirs} if ours.get(key) != theirs.get(key))
-            if keys:
-                named = ", ".join(f"{key} {theirs.get(key)} (rank 0: {ours.get(key)})" for key in keys[:_KEYS_SHOWN])
-                more = f" and {len(keys) - _KEYS_SHOWN} more" if len(keys) > _KEYS_SHOWN else ""
-                raise UserError(f"rank {rank} has {named}{more}: start all ranks alike")
-
-
-def require_world(started: int, wanted: int) -> None:
-    if started != wanted:
-        machines = f"a server and {wanted - 1} machines" if wanted > 1 else "rank 0 alone"
-        advice = f"use `llcg train`, or torchrun with {wanted} processes in all (--nproc-per-node on one host)"
-        raise UserError(
-            f"cluster.num_machines: the job is {machines}, but {started} process(es) were started; {advice}"
-        )
 
 
 class MachineEnvironment(Protocol):

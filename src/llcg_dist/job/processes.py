@@ -11,6 +11,7 @@ from torch import Tensor
 from llcg_dist.algorithms.base import Algorithm
 from llcg_dist.comm.audit import Audit
 from llcg_dist.comm.codec import Codec
+from llcg_dist.comm.control import leave, receive_json, send_json
 from llcg_dist.comm.ledger import Ledger
 from llcg_dist.comm.process_transport import ProcessTransport, answer_requests
 from llcg_dist.comm.remote_rows import FeatureTraffic, PeerRows
@@ -52,10 +53,10 @@ class ProcessHub:
         self.cluster.watch(names, self._timeout, interrupt)
 
     def send(self, content: dict[str, Any], rank: int) -> None:
-        self.cluster.send_json(content, rank)
+        send_json(self.cluster, content, rank)
 
     def receive(self, rank: int) -> dict[str, Any]:
-        return self.cluster.receive_json(rank)
+        return receive_json(self.cluster, rank)
 
     def refuse(self, reason: str) -> None:
         self.cluster.refuse(reason)
@@ -84,7 +85,7 @@ class ProcessHub:
 
     def close(self) -> None:
         """Leaves the cluster together with the other ranks, then raises where the audit failed."""
-        self.cluster.close()
+        leave(self.cluster)
         if self._audit:
             self._audit.require_passed()
 

@@ -18,12 +18,22 @@ from llcg_dist.data.derived import shard_name
 from llcg_dist.data.partition import ensure_store
 from llcg_dist.data.store import read_shard
 from llcg_dist.errors import UserError
+from llcg_dist.job.agreement import (
+    Identity,
+    Offered,
+    PartReport,
+    assign_ranks,
+    described_shards,
+    newest_common_round,
+    require_parts,
+    require_same,
+    require_world,
+)
 from llcg_dist.job.devices import threads_per_rank
 from llcg_dist.job.handshake import (
     Begin,
     Hub,
     Identify,
-    Identity,
     Leave,
     Offer,
     Ready,
@@ -31,19 +41,9 @@ from llcg_dist.job.handshake import (
     ask,
     ask_all,
     refusing_mistakes,
-    require_same,
-    require_world,
     tell_all,
 )
 from llcg_dist.job.loopback import LoopbackHub
-from llcg_dist.job.placement import (
-    Offered,
-    PartReport,
-    assign_ranks,
-    described_shards,
-    newest_common_round,
-    require_parts,
-)
 from llcg_dist.job.process import Rank, keep_freed_memory, log_to
 from llcg_dist.job.processes import ProcessHub, join_cluster, work
 from llcg_dist.job.run_dir import RunLock, RunState, choose_run_dir, inspect_run_dir

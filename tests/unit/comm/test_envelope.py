@@ -1,26 +1,49 @@
-"""Control and content in one message."""
+"""A packet survives the buffer that it crosses in, whatever was there before."""
 
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
-from llcg_dist.comm.envelope import Envelope
-from llcg_dist.comm.ledger import Direction, Kind
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int8])
-@pytest.mark.parametrize("elements", [0, 1, 7])
-def test_both_halves_lie_in_the_bytes_that_cross(dtype: torch.dtype, elements: int) -> None:
-    sent, received = (Envelope(torch.zeros(3, dtype=torch.float64), elements, dtype, "cpu") for _ in range(2))
-    sent.control.copy_(torch.tensor([1.5, -2.0, 1e300], dtype=torch.float64))
-    sent.content.copy_(torch.arange(elements))
-    received.bytes.copy_(sent.bytes)
-    assert received.control.tolist() == [1.5, -2.0, 1e300]
-    assert received.content.tolist() == list(range(elements))
-    messages = list(received.messages(Kind.PARAMETERS, Direction.UP))
-    assert sum(message.bytes for message in messages) == received.bytes.nbytes
-    assert [message.kind for message in messages] == [Kind.PARAMETERS, Kind.CONTROL][elements == 0 :]
+from llcg_dist.comm.envelope import Envelope, Packet, control_bytes
 
 
-def test_content_may_come_alone() -> None:
-    envelope = Envelope(torch.zeros(0, dtype=torch.int64), 4, torch.float32, "cpu")
-    assert [message.kind for message in envelope.messages(Kind.GRADIENTS, Direction.UP)] == [Kind.GRADIENTS]
+@given(
+    code=st.integers(0, 20),
+    round_=st.integers(0, 2**62),
+    durable=st.integers(0, 2**62),
+    size=st.integers(0, 24),
+    dtype=st.sampled_from([torch.float32, torch.bfloat16, torch.int8]),
+)
+def test_a_packet_is_read_as_it_was_written(
+    code: int, round_: int, durable: int, size: int, dtype: torch.dtype
+) -> None:
+    envelope = Envelope(3, 96, "cpu")
+    envelope.write(Packet(9, 9, 9, torch.full((3,), 9.0, dtype=torch.float64), torch.full((96,), 9, dtype=torch.int8)))
+    content = torch.arange(size).to(dtype)
+    stats = torch.tensor([1.5, -2.0, 1e300], dtype=torch.float64)
+    sent = envelope.write(Packet(code, round_, durable, stats, content))
+    assert sent.nbytes == envelope.received_bytes == control_bytes(3) + content.nbytes
+    read = envelope.read()
+    assert (read.code, read.round, read.durable_round) == (code, round_, durable)
+    assert read.stats is not None
+    assert read.stats.tolist() == [1.5, -2.0, 1e300]
+    if size:
+        assert read.content is not None
+        assert read.content.view(dtype).tolist() == content.tolist()
+    else:
+        assert read.content is None
+
+
+def test_stats_of_an_earlier_packet_do_not_stay() -> None:
+    envelope = Envelope(2, 8, "cpu")
+    envelope.write(Packet(0, 1, 0, torch.ones(2, dtype=torch.float64), None))
+    envelope.write(Packet(0, 2, 0, None, None))
+    read = envelope.read()
+    assert read.stats is not None
+    assert read.stats.tolist() == [0.0, 0.0]
+
+
+def test_more_content_than_fits_is_refused() -> None:
+    with pytest.raises(RuntimeError):
+        Envelope(0, 8, "cpu").write(Packet(0, 1, 0, None, torch.zeros(3)))

@@ -1,210 +1,129 @@
-"""Who trains which part, and ranks that do not belong together."""
+"""The start of a job, both ends, without processes: what is asked and answered, and how a mistake reaches all."""
 
-import json
-import re
-from itertools import permutations
+from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from llcg_dist import __version__
-from llcg_dist.config.datasets import DatasetConfig
-from llcg_dist.config.schema import ClusterConfig, Config, PartitionConfig
-from llcg_dist.errors import UserError
+from llcg_dist.algorithms import build_algorithm
+from llcg_dist.config.compose import load_config
+from llcg_dist.config.schema import Config
+from llcg_dist.data.partition import ensure_store
+from llcg_dist.errors import ProtocolError, UserError
+from llcg_dist.job.agreement import Identity, Offered, PartReport, described_shards, require_parts
 from llcg_dist.job.handshake import (
-    assign_ranks,
-    checksum,
-    identity,
-    match_parts,
-    newest_common_round,
-    require_parts,
-    require_same,
-    require_world,
+    Begin,
+    Failed,
+    Identify,
+    Leave,
+    Offer,
+    Ready,
+    Refuse,
+    TakePart,
+    ask,
+    ask_all,
+    from_json,
+    refusing_mistakes,
+    to_json,
 )
+from llcg_dist.job.loopback import LoopbackHub
+from llcg_dist.job.start import Start
 
 
-@st.composite
-def disks(draw: st.DrawFn) -> list[set[int]]:
-    parts = draw(st.integers(1, 5))
-    return draw(st.lists(st.sets(st.integers(0, parts - 1)), min_size=parts, max_size=parts))
-
-
-@given(disks())
-def test_any_complete_matching_is_found_and_identity_first(held: list[set[int]]) -> None:
-    parts = range(len(held))
-    complete = [ranks for ranks in permutations(parts) if all(part in held[ranks[part]] for part in parts)]
-    if not complete:
-        with pytest.raises(UserError, match="no rank is left for part"):
-            match_parts(held, len(held))
-        return
-    found = match_parts(held, len(held))
-    assert tuple(rank - 1 for rank in found) in complete
-    if all(part in held[part] for part in parts):
-        assert found == [part + 1 for part in parts]
-
-
-def test_one_shared_disk_gives_rank_p_plus_one_part_p() -> None:
-    assert match_parts([{0, 1, 2}] * 3, 3) == [1, 2, 3]
-
-
-def test_hosts_in_another_order() -> None:
-    assert match_parts([{2}, {0}, {1}], 3) == [2, 3, 1]
-
-
-def test_a_choice_that_looks_good_may_have_to_be_undone() -> None:
-    """Rank 1 could take part 0, but then nobody is left for part 1."""
-    assert match_parts([{0, 1}, {0}], 2) == [2, 1]
+@pytest.fixture
+def config(tmp_path: Path) -> Config:
+    settings = ["experiment=tiny", "cluster.num_machines=2", "cluster.backend=loopback", f"run_dir={tmp_path}/run"]
+    return load_config([*settings, f"partition.root={tmp_path}/parts"])
 
 
 @pytest.mark.parametrize(
-    ("held", "missing"), [([{0}, {0}], 1), ([{1}, {1}], 0), ([{0, 1}, {0, 1}, {0, 1}], 2), ([set(), {1}], 0)]
-)
-def test_a_missing_part_is_named_with_what_each_rank_holds(held: list[set[int]], missing: int) -> None:
-    with pytest.raises(UserError) as refused:
-        match_parts(held, len(held))
-    message = str(refused.value)
-    assert f"no rank is left for part {missing} " in message
-    for index, parts in enumerate(held):
-        assert f"rank {index + 1} holds {sorted(parts) or 'none'}" in message
-    assert "partition.root" in message
-    assert "\n" not in message
-
-
-def test_fewer_ranks_than_parts_leave_a_part_out() -> None:
-    with pytest.raises(UserError, match="no rank is left for part 2"):
-        match_parts([{0}, {1}], 3)
-
-
-def config(**changes: Any) -> Config:
-    fields: dict[str, Any] = {"dataset": DatasetConfig("synthetic")}
-    made = Config(**(fields | changes))
-    made.algorithm.name = "llcg"
-    return made
-
-
-def identities(count: int) -> list[dict[str, Any]]:
-    return [json.loads(json.dumps(identity(config()))) for _ in range(count)]  # as it crosses
-
-
-def test_ranks_that_are_alike() -> None:
-    assert identity(config())["versions"]["llcg_dist"] == __version__
-    require_same(identities(3))
-
-
-@pytest.mark.parametrize("key", ["llcg_dist", "torch", "python"])
-def test_another_version_names_the_rank_and_both_values(key: str) -> None:
-    made = identities(3)
-    ours = made[0]["versions"][key]
-    made[2]["versions"][key] = "0.0"
-    with pytest.raises(UserError, match=rf"^rank 2 has {key} 0\.0 \(rank 0: {re.escape(ours)}\): start all"):
-        require_same(made)
-
-
-def test_other_settings_name_the_keys_and_both_values() -> None:
-    made = identities(3)
-    made[1]["settings"] |= {"algorithm.K": 5.0, "seed": 1}
-    with pytest.raises(UserError) as refused:
-        require_same(made)
-    assert str(refused.value) == "rank 1 has algorithm.K 5.0 (rank 0: 8.0), seed 1 (rank 0: 0): start all ranks alike"
-
-
-def test_many_differences_stay_one_line() -> None:
-    made = identities(2)
-    made[1]["settings"] = dict.fromkeys(made[1]["settings"], "other")
-    with pytest.raises(UserError, match=r"and \d+ more: start") as refused:
-        require_same(made)
-    assert "\n" not in str(refused.value)
-    assert len(str(refused.value)) < 300
-
-
-def test_a_setting_that_only_one_side_knows_is_a_difference() -> None:
-    made = identities(2)
-    del made[1]["settings"]["seed"]
-    with pytest.raises(UserError, match=r"rank 1 has seed None \(rank 0: 0\)"):
-        require_same(made)
-
-
-def test_hosts_may_keep_their_files_elsewhere_and_have_other_interfaces() -> None:
-    elsewhere = config(
-        run_dir="there", partition=PartitionConfig(root="there"), cluster=ClusterConfig(interface="eth7")
-    )
-    require_same([identity(elsewhere), identity(config())])
-
-
-def test_the_number_of_processes() -> None:
-    require_world(3, 3)
-    with pytest.raises(UserError, match=r"cluster\.num_machines.* a server and 4 machines, but 3 process"):
-        require_world(3, 5)
-
-
-def offers(*of_machines: tuple[set[int], set[int]]) -> list[dict[str, Any]]:
-    machines = ({"parts": sorted(parts), "started": sorted(started)} for parts, started in of_machines)
-    return [{}, *machines]
-
-
-def test_a_part_stays_where_its_checkpoints_are() -> None:
-    """Both disks have both parts; torchrun has turned the hosts round since the checkpoints were written."""
-    both = {0, 1}
-    assert assign_ranks(offers((both, {1}), (both, {0})), 2) == [2, 1]
-    assert assign_ranks(offers((both, set()), (both, set())), 2) == [1, 2]
-    assert assign_ranks(offers((both, {1}), (both, {1})), 2) == [1, 2]  # of no use to part 0
-    assert assign_ranks(offers((both, both), (both, both)), 2) == [1, 2]
-
-
-def test_checkpoints_of_a_part_that_the_disk_does_not_hold_count_for_nothing() -> None:
-    assert assign_ranks(offers(({0}, {1}), ({1}, {0})), 2) == [1, 2]
-
-
-def test_parts_of_a_store_with_more_parts_do_not_count() -> None:
-    assert assign_ranks(offers(({7, 0}, set())), 1) == [1]
-    with pytest.raises(UserError, match="no rank is left for part 0"):
-        assign_ranks(offers(({7}, set())), 1)
-
-
-MANIFEST = {"shards": {"part0": {"store_id": "a"}, "part1": {"store_id": "b"}}}
-
-
-def shown(part: int, *rounds: int) -> dict[str, Any]:
-    return {"checksum": checksum(MANIFEST["shards"][f"part{part}"]), "checkpoints": list(rounds)}
-
-
-def test_every_machine_shows_the_part_that_the_server_means() -> None:
-    require_parts([{}, shown(1), shown(0)], [2, 1], MANIFEST)
-
-
-def test_a_part_of_another_store_is_named_with_both_checksums() -> None:
-    with pytest.raises(UserError) as refused:
-        require_parts([{}, shown(0), shown(0)], [1, 2], MANIFEST)
-    message = str(refused.value)
-    assert message.startswith("rank 2: its part 1 has checksum")
-    assert shown(0)["checksum"] in message
-    assert shown(1)["checksum"] in message
-
-
-def test_a_part_that_cannot_be_read_is_named() -> None:
-    with pytest.raises(UserError, match=r"^rank 1: part0/labels\.npy: no such file$"):
-        require_parts([{}, {"error": "part0/labels.npy: no such file"}, shown(1)], [1, 2], MANIFEST)
-
-
-@pytest.mark.parametrize("manifest", [{}, {"shards": None}, {"shards": {}}])
-def test_a_manifest_without_the_part_is_refused(manifest: dict[str, Any]) -> None:
-    with pytest.raises(UserError, match="does not describe part 0"):
-        require_parts([{}, shown(0)], [1], manifest)
-
-
-@pytest.mark.parametrize(
-    ("server", "of_machines", "expected"),
+    "message",
     [
-        ([1, 2, 3], [[1, 2, 3], [1, 2, 3]], 3),
-        ([1, 2, 3], [[1, 2], [2, 3]], 2),
-        ([3], [[1, 2], [1, 2]], 0),
-        ([], [[1], [1]], 0),
-        ([1, 2], [[1, 2], []], 0),
+        Identify(),
+        Identity({"torch": "2"}, {"seed": 0}),
+        Offer("runs/a"),
+        Offered([0, 2], [2]),
+        TakePart(1, [2, 1]),
+        PartReport("abc", [3, 4]),
+        Begin({"round": 3, "planned_rounds": 8}),
+        Ready(),
+        Refuse("no"),
+        Leave(),
+        Failed("broken"),
     ],
+    ids=lambda message: type(message).__name__,
 )
-def test_a_run_goes_on_from_the_newest_round_that_everyone_has(
-    server: list[int], of_machines: list[list[int]], expected: int
-) -> None:
-    assert newest_common_round(server, [{}, *(shown(0, *rounds) for rounds in of_machines)]) == expected
+def test_messages_survive_json(message: Any) -> None:
+    assert from_json(to_json(message)) == message
+
+
+@pytest.mark.parametrize("content", [{}, {"message": "Launch"}, {"message": "Offer"}, {"message": "Ready", "part": 1}])
+def test_what_is_no_message_is_refused(content: dict[str, Any]) -> None:
+    with pytest.raises(ProtocolError, match="not a message of the handshake"):
+        from_json(content)
+
+
+def test_a_whole_start(config: Config) -> None:
+    _, manifest = ensure_store(config)
+    hub = LoopbackHub(config, build_algorithm(config))
+    assert ask_all(hub, Identify(), Identity) == [Identity.of(config)] * 2
+    assert ask_all(hub, Offer("elsewhere"), Offered) == [Offered([0, 1], [])] * 2
+    reports = ask(hub, [TakePart(1, [2, 1]), TakePart(0, [2, 1])], PartReport)
+    shards = described_shards(manifest, ["part0", "part1"])
+    require_parts([reports[1], reports[0]], [2, 1], shards)
+    with pytest.raises(UserError, match=r"rank 2: its part 0 has checksum .*copy the part"):
+        require_parts(reports, [2, 1], shards)
+    start = {"round": 0, "planned_rounds": config.num_rounds, "elapsed": 0.0, "class_shares": None}
+    assert ask_all(hub, Begin(start), Ready) == [Ready()] * 2
+    assert hub.transport([2, 1], None).num_machines == 2  # type: ignore[arg-type]
+    assert Start(**start).round == 0
+
+
+def test_a_mistake_at_one_machine_names_its_rank(config: Config) -> None:
+    store, _ = ensure_store(config)
+    (store / "part1" / "labels.npy").write_bytes(b"")
+    hub = LoopbackHub(config, build_algorithm(config))
+    ask_all(hub, Offer("run"), Offered)
+    with pytest.raises(UserError, match=r"rank 2: .*labels.npy"):
+        ask(hub, [TakePart(0, [1, 2]), TakePart(1, [1, 2])], PartReport)
+
+
+class Recording:
+    """A hub that writes down what is sent, and gives the replies it was given."""
+
+    def __init__(self, *replies: Any) -> None:
+        self.num_machines, self.sent = len(replies), list[tuple[int, Any]]()
+        self._replies = replies
+
+    def send(self, content: dict[str, Any], rank: int) -> None:
+        self.sent.append((rank, from_json(content)))
+
+    def receive(self, rank: int) -> dict[str, Any]:
+        return to_json(self._replies[rank - 1])
+
+
+def test_a_mistake_at_the_server_is_told_to_launchers_and_machines() -> None:
+    hub, told = Recording(Ready(), Ready()), list[str]()
+    with pytest.raises(UserError, match="no such folder"), refusing_mistakes(hub, told.append):
+        raise UserError("no such folder")
+    assert told == ["no such folder"]
+    assert hub.sent == [(1, Refuse("no such folder")), (2, Refuse("no such folder"))]
+
+
+def test_all_machines_are_asked_before_any_is_waited_for() -> None:
+    hub = Recording(Ready(), Ready(), Ready())
+    ask_all(hub, Identify(), Ready)
+    assert [rank for rank, _ in hub.sent] == [1, 2, 3]
+
+
+def test_an_answer_to_another_question_is_noticed() -> None:
+    with pytest.raises(ProtocolError, match="rank 2 answered Offered, not Ready"):
+        ask_all(Recording(Ready(), Offered([], [])), Identify(), Ready)
+
+
+def test_a_machine_that_is_refused_ends_with_the_servers_line(config: Config) -> None:
+    hub = LoopbackHub(config, build_algorithm(config))
+    with pytest.raises(UserError, match="start all ranks alike"):
+        hub.send(to_json(Refuse("rank 1 has seed 3 (rank 0: 0): start all ranks alike")), 1)
+    with pytest.raises(ProtocolError, match="does not answer Ready"):
+        hub.send(to_json(Ready()), 1)

@@ -1,4 +1,4 @@
-"""Which rank trains which part, and from which round on: decisions of the server about what the ranks announced.
+"""What the server decides about what the ranks announced: are they alike, who trains which part, from which round on.
 
 torchrun orders hosts as it likes, and anew at every restart, so parts do not follow ranks: each rank announces the
 parts that its disk holds, the server assigns them, and each rank shows that its part is the one the server means.
@@ -6,15 +6,58 @@ parts that its disk holds, the server assigns them, and each rank shows that its
 
 import hashlib
 import json
+import platform
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import torch
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import maximum_bipartite_matching
 
+from llcg_dist import __version__
+from llcg_dist.config.compare import meaning
+from llcg_dist.config.schema import Config
 from llcg_dist.errors import UserError
+
+_KEYS_SHOWN = 3
+"""Settings that differ are named up to this many."""
+
+
+@dataclass(frozen=True)
+class Identity:
+    """What must be the same at every rank."""
+
+    versions: dict[str, Any]
+    settings: dict[str, Any]
+
+    @staticmethod
+    def of(config: Config) -> "Identity":
+        versions = {"llcg_dist": __version__, "torch": torch.__version__, "python": platform.python_version()}
+        return Identity(versions, meaning(config))
+
+
+def require_same(identities: Sequence[Identity]) -> None:
+    """By rank, the server's first. Raises UserError that names a rank that differs, what in, and both values."""
+    for what in ("versions", "settings"):
+        ours = getattr(identities[0], what)
+        for rank, other in enumerate(identities):
+            theirs = getattr(other, what)
+            keys = sorted(key for key in {*ours, *theirs} if ours.get(key) != theirs.get(key))
+            if keys:
+                named = ", ".join(f"{key} {theirs.get(key)} (rank 0: {ours.get(key)})" for key in keys[:_KEYS_SHOWN])
+                more = f" and {len(keys) - _KEYS_SHOWN} more" if len(keys) > _KEYS_SHOWN else ""
+                raise UserError(f"rank {rank} has {named}{more}: start all ranks alike")
+
+
+def require_world(started: int, wanted: int) -> None:
+    if started != wanted:
+        machines = f"a server and {wanted - 1} machines" if wanted > 1 else "rank 0 alone"
+        advice = f"use `llcg train`, or torchrun with {wanted} processes in all (--nproc-per-node on one host)"
+        raise UserError(
+            f"cluster.num_machines: the job is {machines}, but {started} process(es) were started; {advice}"
+        )
 
 
 @dataclass(frozen=True)
@@ -75,11 +118,11 @@ def require_parts(reports: Sequence[PartReport], rank_of_part: Sequence[int], sh
 
 def described_shards(manifest: dict[str, Any], names: Sequence[str]) -> list[Any]:
     """What the manifest says of these folders of the store."""
-    try:
-        return [manifest["shards"][name] for name in names]
-    except (KeyError, TypeError) as error:
-        name = str(error).strip("'").replace("part", "part ")
-        raise UserError(f"manifest.json: does not describe {name}; build the store again") from None
+    described = manifest.get("shards")
+    missing = [name for name in names if not isinstance(described, dict) or name not in described]
+    if missing:
+        raise UserError(f"manifest.json: does not describe {missing[0]}; build the store again")
+    return [manifest["shards"][name] for name in names]
 
 
 def newest_common_round(server: Sequence[int], reports: Sequence[PartReport]) -> int:

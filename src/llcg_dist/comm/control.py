@@ -1,0 +1,77 @@
+"""Control messages over the links of a cluster, outside of the rounds: JSON objects for the handshake, a barrier."""
+
+import json
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from llcg_dist.comm.ledger import CountedMessage, Direction, Kind, Phase
+from llcg_dist.comm.torch_dist import Cluster
+from llcg_dist.errors import ProtocolError
+
+_LARGEST_JSON_BYTES = 1 << 20
+
+
+def send_json(cluster: Cluster, content: dict[str, Any], rank: int) -> None:
+    """A JSON object: its length, then its text."""
+    encoded = torch.frombuffer(bytearray(json.dumps(content).encode()), dtype=torch.uint8)
+    length = torch.tensor([len(encoded)])
+    for tensor in (length, encoded):
+        _send(cluster, tensor, rank)
+    cluster.wait()
+
+
+def receive_json(cluster: Cluster, rank: int) -> dict[str, Any]:
+    length = torch.zeros(1, dtype=torch.int64)
+    _receive(cluster, length, rank)
+    if not 0 < int(length) <= _LARGEST_JSON_BYTES:
+        raise ProtocolError(f"a handshake message of {int(length)} bytes from rank {rank}")
+    encoded = torch.zeros(int(length), dtype=torch.uint8)
+    _receive(cluster, encoded, rank)
+    content = json.loads(bytes(encoded.tolist()))
+    if not isinstance(content, dict):
+        raise ProtocolError(f"a handshake message from rank {rank} is no JSON object")
+    return content
+
+
+def gather_json(cluster: Cluster, content: dict[str, Any]) -> list[dict[str, Any]]:
+    """An object from every rank, by rank; empty at all but rank 0."""
+    if cluster.rank:
+        send_json(cluster, content, 0)
+        return []
+    return [content, *(receive_json(cluster, rank) for rank in cluster.peers)]
+
+
+def barrier(cluster: Cluster) -> None:
+    """All ranks wait for each other: each machine says so to the server, which then answers all of them."""
+    word = torch.zeros(1, dtype=torch.int64)
+    if cluster.rank:
+        _send(cluster, word, 0)
+    for rank in cluster.peers:
+        _receive(cluster, torch.zeros_like(word), rank)
+    if cluster.rank == 0:
+        for rank in cluster.peers:
+            _send(cluster, word, rank)
+    cluster.wait()
+
+
+def leave(cluster: Cluster) -> None:
+    """Leaves together with the others; a rank that just exits sometimes aborts those still reading."""
+    barrier(cluster)
+    cluster.close()
+
+
+def _send(cluster: Cluster, tensor: Tensor, rank: int) -> None:
+    _count(cluster, tensor, Direction.UP if cluster.rank else Direction.DOWN)
+    cluster.send(tensor, rank)
+
+
+def _receive(cluster: Cluster, buffer: Tensor, rank: int) -> None:
+    _count(cluster, buffer, Direction.DOWN if cluster.rank else Direction.UP)
+    cluster.receive({rank: buffer})
+    cluster.received_bytes += buffer.nbytes
+
+
+def _count(cluster: Cluster, tensor: Tensor, direction: Direction) -> None:
+    cluster.ledger.count(CountedMessage.of(tensor, Kind.CONTROL, direction, Phase.HANDSHAKE), machines=1)

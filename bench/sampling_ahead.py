@@ -42,7 +42,7 @@ class _Trainer(Trainer):
     def _batches_of(self, round_: int) -> BatchStream:
         step_settings = self._settings
         return self.kind(
-            self._view, self._sampler, step_settings.batch_size, step_settings.seed, step_settings.who, round_
+            self._view, self._sampler, step_settings.batch_size, step_settings.seed, step_settings.stream, round_
         )
 
 
@@ -51,7 +51,7 @@ class _Ahead(_Trainer):
 
 
 def measure(settings: list[str], repeats: int) -> tuple[dict[str, list[float]], bool]:
-    """Seconds of a round's steps by contender and repeat ("draw": its batches alone), and whether both had the same bits."""
+    """Seconds of a round's steps by contender ("draw": its batches alone), and whether both had the same bits."""
     config = load_config(settings)
     graph = load_dataset(config.dataset)
     torch.set_num_threads(1)

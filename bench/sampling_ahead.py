@@ -1,6 +1,6 @@
 """Would a machine gain by drawing its next mini-batch in a second thread, on a core of its own? Part of bench.rounds.
 
-Two trainers walk the same steps in turns; one has its batches drawn by a thread while it computes on the one before.
+Two trainers take the same local steps in turns; a thread draws the next batch of one of them while it computes.
 """
 
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -22,7 +22,7 @@ _STEPS = 8
 
 
 class _Threaded(BatchStream):
-    """Always one batch ahead."""
+    """Mini-batches that a thread draws, always one ahead of the step."""
 
     pool = ThreadPoolExecutor(max_workers=1)
     _coming: Future[Batch] | None = None
@@ -39,10 +39,8 @@ class _Trainer(Trainer):
     kind: type[BatchStream] = BatchStream
 
     def _batches_of(self, round_: int) -> BatchStream:
-        step_settings = self._settings
-        return self.kind(
-            self._view, self._sampler, step_settings.batch_size, step_settings.seed, step_settings.who, round_
-        )
+        steps = self._settings
+        return self.kind(self._view, self._sampler, steps.batch_size, steps.seed, steps.stream, round_)
 
 
 class _Ahead(_Trainer):
@@ -50,7 +48,7 @@ class _Ahead(_Trainer):
 
 
 def measure(settings: list[str], repeats: int) -> tuple[dict[str, list[float]], bool]:
-    """Seconds of a walk by contender and repeat ("draw": its batches alone), and whether both had the same bits."""
+    """Seconds of the local steps by contender and repeat ("draw": their batches alone), and whether bits were equal."""
     config = load_config(settings)
     graph = load_dataset(config.dataset)
     torch.set_num_threads(1)
@@ -58,15 +56,19 @@ def measure(settings: list[str], repeats: int) -> tuple[dict[str, list[float]], 
     plain, ahead = _trainer(config, graph, _Trainer), _trainer(config, graph, _Ahead)
     start, ends = plain.theta().clone(), {}
 
-    def walk(name: str, one: Trainer) -> None:
-        ends[name] = one.run_steps(start, 1, _STEPS)[0]
+    def take_steps(name: str, trainer: Trainer) -> None:
+        ends[name] = trainer.run_steps(start, 1, _STEPS)[0]
 
     def draw() -> None:
         batches = plain._batches_of(1)
         for _ in range(_STEPS):
             batches.next()
 
-    contenders = {"in turn": lambda: walk("in turn", plain), "ahead": lambda: walk("ahead", ahead), "draw": draw}
+    contenders = {
+        "in turn": lambda: take_steps("in turn", plain),
+        "ahead": lambda: take_steps("ahead", ahead),
+        "draw": draw,
+    }
     seconds = interleaved(contenders, repeats)
     fresh = [_trainer(config, graph, kind).run_steps(start, 1, _STEPS)[0] for kind in (_Trainer, _Ahead)]
     return seconds, torch.equal(*fresh)
@@ -77,5 +79,5 @@ def _trainer(config: Config, graph: Graph, kind: type[_Trainer]) -> Trainer:
     view = GraphView(graph)
     model = build_model(config.model, graph.num_features, graph.num_classes)
     sampler = NeighborSampler(view.topology, fanouts_per_layer(config.sampling.fanout, model.depth))
-    step_settings = StepSettings(2, config.seed, config.train.local_batch_size, config.train.local_lr)
-    return kind(view, model, sampler, step_settings, config.train)
+    steps = StepSettings(2, config.seed, config.train.local_batch_size, config.train.local_lr)
+    return kind(view, model, sampler, steps, config.train)

@@ -8,7 +8,7 @@ import traceback
 from collections.abc import Sequence
 
 from llcg_dist.config.compose import load_config
-from llcg_dist.errors import PeerLostError, SilenceError, TrainingError, UserError
+from llcg_dist.errors import PeerLostError, PeerTimeoutError, TrainingError, UserError
 from llcg_dist.job.checkpoint import CheckpointWriter
 from llcg_dist.job.process import Rank, Stopped, die_with_launcher, fail, ignore_signals, install_signal_handlers
 from llcg_dist.job.run import run
@@ -44,7 +44,7 @@ def _run_and_explain(overrides: Sequence[str]) -> int:
         if me.rank != 0:
             time.sleep(_SERVER_REPORTS_FIRST_SECONDS)
         return fail(str(error), exit_code=2)
-    except (TrainingError, SilenceError) as error:
+    except (TrainingError, PeerTimeoutError) as error:
         return fail(f"{me}: {error}", exit_code=1)
     except PeerLostError as error:
         time.sleep(_FIRST_FAILURE_WAIT_SECONDS)

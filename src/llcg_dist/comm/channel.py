@@ -1,7 +1,7 @@
 """The two ends of the line between server and machines. Model parameters and a short report cross it; a method that
 shares every step also sends gradients, and one that reads remote features fetches their rows from other machines.
 
-Transports: `dist_channel.py` (real processes) and `loopback.py` (one process). Both give the server the machines'
+Transports: `process_channel.py` (real processes) and `loopback.py` (one process). Both give the server the machines'
 updates in part order and keep the same ledger, so a run has the same bits and the same byte counts on either.
 """
 

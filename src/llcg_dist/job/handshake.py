@@ -21,7 +21,7 @@ from scipy.sparse.csgraph import maximum_bipartite_matching
 
 from llcg_dist import __version__
 from llcg_dist.comm.torch_dist import Cluster, RankResources
-from llcg_dist.config.compare import meaning
+from llcg_dist.config.compare import shared_settings
 from llcg_dist.config.schema import Config
 from llcg_dist.data.derived import DataAccess, FullTopology, Halo, read_derived
 from llcg_dist.data.partition import store_path
@@ -38,7 +38,7 @@ _SHOWN = 3
 def identity(config: Config) -> dict[str, Any]:
     """What must be the same at every rank."""
     versions = {"llcg_dist": __version__, "torch": torch.__version__, "python": platform.python_version()}
-    return {"versions": versions, "settings": meaning(config)}
+    return {"versions": versions, "settings": shared_settings(config)}
 
 
 def require_same(identities: Sequence[dict[str, Any]]) -> None:

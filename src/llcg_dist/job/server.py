@@ -17,7 +17,7 @@ from llcg_dist.comm.channel import ServerChannel
 from llcg_dist.comm.error_feedback import server_compressor
 from llcg_dist.comm.ledger import Traffic
 from llcg_dist.comm.messages import TrainStats, Update
-from llcg_dist.config.facts import kinds_scored
+from llcg_dist.config.facts import scored_statistics
 from llcg_dist.config.schema import AUTO, Config
 from llcg_dist.data.graph import TRAIN, Graph
 from llcg_dist.data.rows import Array
@@ -61,7 +61,7 @@ class Server:
         assignment: Array | None = None,
     ) -> None:
         """Goes on from the checkpoint of `start_round`; 0 starts anew. `correction_nodes`: see
-        data/correction.py. `assignment`: the part of every node, for what is measured about the cut."""
+        data/cut.py. `assignment`: the part of every node, for what is measured about the cut."""
         self._config, self._graph = config, graph
         files = CheckpointFiles(checkpoints, SERVER)
         saved = files.load(start_round) if start_round else {}
@@ -91,7 +91,7 @@ class Server:
         self._outer = outer_optimizer(config.algorithm, self._statistics)
         evaluated_model = build_model(config.model, graph.num_features, graph.num_classes)
         kind, evaluate = config.algorithm.batchnorm_stats, config.evaluate
-        kinds = kinds_scored(config)
+        kinds = scored_statistics(config)
         self._evaluator = Evaluator(graph, evaluated_model, kind, evaluate.chunk, evaluate.scratch, kinds)
 
         self._explained_waiting = False

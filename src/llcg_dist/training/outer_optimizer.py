@@ -1,8 +1,8 @@
-"""What the server makes of an average: the average itself, or a step of an optimiser along the way to it.
+"""The outer optimiser of algorithm.server_optimizer: the server's step from the averaged model to the next one.
 
-The difference between the model that the machines started from and their average serves as a gradient (Reddi et al.,
-2021): momentum is FedAvgM (Hsu et al., 2019), nesterov the outer step of DiLoCo (Douillard et al., 2023), adam FedAdam.
-BatchNorm's running statistics are no direction to follow: they take the average's values.
+The difference between the model that the machines started from and their average serves as a pseudo-gradient (Reddi et
+al., 2021): momentum is FedAvgM (Hsu et al., 2019), nesterov the outer step of DiLoCo (Douillard et al., 2023), adam is
+FedAdam. BatchNorm's running statistics are not optimised: they take the values of the average.
 """
 
 import torch
@@ -10,72 +10,78 @@ from torch import Tensor
 
 from llcg_dist.config.schema import AlgorithmConfig
 
-_SECOND_BETA = 0.99
+_SECOND_MOMENT_BETA = 0.99
 _ADAPTIVITY = 1e-3
 """FedAdam's tau, which bounds the step of parameters that hardly move."""
 
 
 class OuterOptimizer:
-    """server_optimizer=plain: the average as it is. Subclasses say where else a step from `theta` leads."""
+    """server_optimizer=plain: the next model is the average. Subclasses take an optimiser step from `theta`."""
 
     default_step = 1.0
+    """Outer learning rate where algorithm.server_step is not set."""
+
+    state_vectors: tuple[str, ...] = ()
+    """Names of the vectors [n] that are kept from round to round and checkpointed."""
 
     def __init__(self, config: AlgorithmConfig, statistics: Tensor) -> None:
-        """`statistics` [n] of bool: True where the flat vector holds BatchNorm's running statistics."""
-        self._step = self.default_step if config.server_step is None else config.server_step
+        """`statistics` [n] bool: True where the flat vector holds BatchNorm's running statistics."""
+        self._step_size = self.default_step if config.server_step is None else config.server_step
         self._beta, self._statistics = config.server_momentum, statistics
-        self._memory = {name: torch.zeros(len(statistics)) for name in self.remembers}
-
-    remembers: tuple[str, ...] = ()
-    """Vectors that are kept from round to round."""
+        self._state = {name: torch.zeros(len(statistics)) for name in self.state_vectors}
 
     def step(self, theta: Tensor, average: Tensor) -> Tensor:
-        """The next model; `theta` is what the machines started from, `average` what they made of it."""
+        """The next model [n]: `theta` is the model that the machines started from, `average` that of their results."""
         return average
 
     def state(self) -> dict[str, Tensor]:
-        return {name: vector.clone() for name, vector in self._memory.items()}
+        """A copy of the state vectors, for a checkpoint."""
+        return {name: vector.clone() for name, vector in self._state.items()}
 
     def load_state(self, state: dict[str, Tensor]) -> None:
-        for name, vector in self._memory.items():
+        """Restores the state vectors of a checkpoint."""
+        for name, vector in self._state.items():
             vector.copy_(state[name])
 
-    def _from(self, theta: Tensor, direction: Tensor, average: Tensor) -> Tensor:
-        return torch.where(self._statistics, average, theta - self._step * direction)
+    def _step_along(self, direction: Tensor, theta: Tensor, average: Tensor) -> Tensor:
+        """theta − step size · direction; the average at the running statistics."""
+        return torch.where(self._statistics, average, theta - self._step_size * direction)
 
 
 class Momentum(OuterOptimizer):
-    remembers = ("momentum",)
+    """server_optimizer=momentum: heavy-ball momentum on the pseudo-gradient, as in FedAvgM."""
+
+    state_vectors = ("momentum",)
 
     def step(self, theta: Tensor, average: Tensor) -> Tensor:
-        return self._from(theta, self._updated(theta - average), average)
+        return self._step_along(self._update_momentum(theta - average), theta, average)
 
-    def _updated(self, gradient: Tensor) -> Tensor:
-        return self._memory["momentum"].mul_(self._beta).add_(gradient)
+    def _update_momentum(self, gradient: Tensor) -> Tensor:
+        return self._state["momentum"].mul_(self._beta).add_(gradient)
 
 
 class Nesterov(Momentum):
-    """Momentum that looks ahead: the gradient and what the momentum will keep of it."""
+    """server_optimizer=nesterov: Nesterov momentum, whose direction is gradient + beta · updated momentum."""
 
     def step(self, theta: Tensor, average: Tensor) -> Tensor:
         gradient = theta - average
-        return self._from(theta, gradient + self._beta * self._updated(gradient), average)
+        return self._step_along(gradient + self._beta * self._update_momentum(gradient), theta, average)
 
 
 class Adam(OuterOptimizer):
-    """Steps of about the same length for every parameter; without bias correction, as FedAdam has it."""
+    """server_optimizer=adam: FedAdam, that is Adam on the pseudo-gradient without bias correction."""
 
     default_step = 0.01
-    remembers = ("mean", "square")
+    state_vectors = ("mean", "square")
 
     def step(self, theta: Tensor, average: Tensor) -> Tensor:
         gradient = theta - average
-        mean = self._memory["mean"].lerp_(gradient, 1 - self._beta)
-        square = self._memory["square"].lerp_(gradient.square(), 1 - _SECOND_BETA)
-        return self._from(theta, mean / (square.sqrt() + _ADAPTIVITY), average)
+        mean = self._state["mean"].lerp_(gradient, 1 - self._beta)
+        square = self._state["square"].lerp_(gradient.square(), 1 - _SECOND_MOMENT_BETA)
+        return self._step_along(mean / (square.sqrt() + _ADAPTIVITY), theta, average)
 
 
-_KINDS: dict[str, type[OuterOptimizer]] = {
+_OPTIMIZERS: dict[str, type[OuterOptimizer]] = {
     "plain": OuterOptimizer,
     "momentum": Momentum,
     "nesterov": Nesterov,
@@ -84,4 +90,5 @@ _KINDS: dict[str, type[OuterOptimizer]] = {
 
 
 def outer_optimizer(config: AlgorithmConfig, statistics: Tensor) -> OuterOptimizer:
-    return _KINDS[config.server_optimizer](config, statistics)
+    """The optimiser that algorithm.server_optimizer names; `statistics` as for OuterOptimizer."""
+    return _OPTIMIZERS[config.server_optimizer](config, statistics)

@@ -1,4 +1,4 @@
-"""Screening: what machines send is checked before it is averaged, because one NaN would poison the model of all."""
+"""Screening of what machines send before it is averaged: one NaN or infinity would spoil the averaged model."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Screened:
-    """The vectors that may be averaged, and their weights."""
+    """The finite vectors, which may be averaged, and their weights."""
 
     vectors: list[Tensor]
     weights: list[float]
@@ -18,7 +18,10 @@ class Screened:
 
 
 def screen(vectors: Sequence[Tensor], weights: Sequence[float], size: int) -> Screened:
-    """Sorts out parameters, or gradients, that are not finite. A wrong shape or weight is a defect and raises."""
+    """Separates finite vectors (parameters or gradients) from those with NaN or infinity; index = part.
+
+    A vector that is not float32 [size], or a weight that is not positive, is a defect of the program: ValueError.
+    """
     for part, (vector, weight) in enumerate(zip(vectors, weights, strict=True)):
         if vector.shape != (size,) or vector.dtype != torch.float32:
             raise ValueError(f"part {part} sent {vector.dtype}{list(vector.shape)}, not float32[{size}]")
@@ -33,5 +36,9 @@ def screen(vectors: Sequence[Tensor], weights: Sequence[float], size: int) -> Sc
 
 
 def is_finite(vector: Tensor) -> bool:
-    """A sum is finite only if all of it is, and a third of the work; one that overflows is looked at again."""
+    """Whether all values are finite.
+
+    A finite sum proves it in a third of the time that checking each value takes; only where the sum is not finite,
+    which may be an overflow of finite values, is each value checked.
+    """
     return bool(vector.sum().isfinite()) or bool(vector.isfinite().all())

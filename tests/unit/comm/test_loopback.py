@@ -53,7 +53,7 @@ def test_updates_come_in_part_order_from_the_model_that_was_sent() -> None:
 
 
 def test_bytes_of_a_round() -> None:
-    """Three machines: five float32 each way, a report of float64 up, one int64 down."""
+    """Three machines: five float32 each way, stats of float64 up, one int64 down."""
     line = channel(1.0, 2.0, 4.0)
     control = 3 * (8 * TrainStats.size() + 8)
     for round_ in (1, 2):
@@ -111,12 +111,3 @@ def test_gradients_that_are_measured_are_counted_apart() -> None:
 
 def test_machines_take_turns() -> None:
     assert channel(1.0).parallel is False
-
-
-def test_a_report_survives_its_packing() -> None:
-    report = TrainStats(train_loss=0.1, seconds_local=12.5, steps=2**40, peak_rss_mb=386.25)
-    packed = report.pack()
-    assert packed.dtype == torch.float64
-    assert len(packed) == TrainStats.size()
-    assert TrainStats.unpack(packed) == report
-    assert isinstance(TrainStats.unpack(packed).steps, int)

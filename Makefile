@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 export OMP_NUM_THREADS ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-full bench lint fuzz accuracy figures clean
+.PHONY: help setup demo figures lint test test-unit test-full fuzz bench accuracy clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -38,25 +38,28 @@ lint: setup  ## ruff (rules and format) and mypy
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# Tests whose outcome is a matter of bits share the two cores; those that stop, cut or time jobs have them to themselves.
-SIDE_BY_SIDE := $(addprefix tests/distributed/test_,$(addsuffix .py,baselines both_statistics demo diagnostics docs_data \
-  doctor equivalence figures llcg_plus memory multinode_netns slurm sweep))
-ALONE := tests/distributed $(addprefix --ignore=,$(SIDE_BY_SIDE))
+# Tests whose outcome is a matter of bits share the two cores, a file at a time, in the order of the folders: the long ones
+# come first. Those marked alone or performance (setup.cfg) have the cores to themselves.
+SIDE_BY_SIDE := $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder
+ALONE := $(BIN)/pytest
 
-test: lint  ## the gate: lint, types, unit tests and real multi-process tests
-	$(BIN)/pytest -m "not full" -n 2 --dist loadfile tests/unit tests/fuzz $(SIDE_BY_SIDE)
-	$(BIN)/pytest -m "not full" $(ALONE)
+test: lint  ## the gate: lint, types, unit tests and real multi-process tests (twelve minutes)
+	$(SIDE_BY_SIDE) -m "not (full or alone or performance)" tests
+	$(ALONE) -m "(alone or performance) and not full" tests
+
+test-unit: setup  ## unit and fuzz tests only, without lint (three minutes)
+	$(SIDE_BY_SIDE) -m "not (full or alone or performance)" tests/unit tests/fuzz
 
 test-full: lint  ## everything in test, and the long trials
-	$(BIN)/pytest -n 2 --dist loadfile tests/unit tests/fuzz $(SIDE_BY_SIDE)
-	$(BIN)/pytest $(ALONE)
+	$(SIDE_BY_SIDE) -m "not (alone or performance)" tests
+	$(ALONE) -m "alone or performance" tests
 
 fuzz: setup  ## 100,000 damaged inputs: every one loads or ends with our own error
 	LLCG_FUZZ_INPUTS=100000 $(BIN)/pytest -n 2 tests/fuzz --timeout 7200
 
-BENCHES := local_step labor_curve exchange rounds startup scale slow_network
+BENCHES := $(addprefix bench.,local_step exchange rounds startup scale slow_network) studies.labor_curve
 bench: setup  ## every ratio of docs/performance.md, measured again (wants an idle machine and root for network namespaces)
-	set -e; for part in $(BENCHES); do $(BIN)/python -m bench.$$part; done
+	set -e; for part in $(BENCHES); do $(BIN)/python -m $$part; done
 
 DATA ?= data
 accuracy: setup  ## the tables of docs/accuracy.md, resumable (DATA=folder with Amazon/ Planetoid/ Hetero/; two hours)

@@ -47,10 +47,10 @@ from llcg_dist.training.flat_vector import contiguous_parameters, flatten, stati
 from llcg_dist.training.screening import Screener
 
 FEATURES, CLASSES = 602, 41
-"""Of Reddit: the small model is the paper's for it, three SAGE layers."""
+"""Reddit's sizes: the small model is the paper's for it, three SAGE layers."""
 HIDDEN = {"small": 256, "large": 2200}
 ROUNDS = {"small": 10, "large": 2}
-"""In a turn."""
+"""How many rounds a contender takes in a turn."""
 DTYPES = ("float32", "bfloat16", "int8")
 CHANNEL = "channel"
 """float32 as it crosses, with nothing done to it at either end."""
@@ -138,7 +138,7 @@ def ranks(machines: int) -> Iterator[Callable[[str], None]]:
 
     def turn(line: str) -> None:
         for process in started:
-            tell(process.stdin, line)
+            write_line(process.stdin, line)
         require_line(started[0], "done")
 
     with ended(started):
@@ -229,7 +229,7 @@ def answer(cluster: Cluster, model: torch.nn.Module, dtype: str, statistics: Ten
 
 
 def has_flower(python: Path) -> bool:
-    """Makes the environment if there is none."""
+    """Whether this Python imports Flower; the default environment is made if there is none."""
     if not python.exists():
         venv.create(python.parent.parent, with_pip=True)
         pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", FLOWER]
@@ -257,7 +257,7 @@ def flower_processes(python: Path, clients: int) -> Iterator[Callable[[str], Non
         require_line(started[0], "ready")
 
         def turn(line: str) -> None:
-            tell(started[0].stdin, line)
+            write_line(started[0].stdin, line)
             require_line(started[0], "ready")
 
         yield turn
@@ -268,7 +268,7 @@ def flower_processes(python: Path, clients: int) -> Iterator[Callable[[str], Non
 
 @contextmanager
 def ended(processes: list[subprocess.Popen[str]]) -> Iterator[None]:
-    """They end with their input, and are killed where they do not."""
+    """Closes the input of the processes at the end, which ends them, and kills those that go on."""
     try:
         yield
     finally:
@@ -283,7 +283,7 @@ def ended(processes: list[subprocess.Popen[str]]) -> Iterator[None]:
                 process.wait()
 
 
-def tell(pipe: IO[str] | None, line: str) -> None:
+def write_line(pipe: IO[str] | None, line: str) -> None:
     assert pipe is not None
     pipe.write(f"{line}\n")
     pipe.flush()

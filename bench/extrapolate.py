@@ -72,23 +72,23 @@ class Size:
 
 def main() -> None:
     measured = json.loads(RESULTS.read_text())["scale"]["figures"]
-    whole, quarter = measured["sizes"]["1"], measured["sizes"]["4"]
+    full_size, quarter = measured["sizes"]["1"], measured["sizes"]["4"]
     small = load_config([]).model
     papers = load_config(["model=sage", "model.layers=3", "model.hidden=256"]).model
-    mag = load_config(["experiment=fig11/mag240m_llcg"]).model
-    here = Size("ogbn-products' size", 2_449_029, whole["train"]["num_edges"], 100, 47, 4, small)
+    mag = load_config(["experiment=paper/mag240m16"]).model
+    here = Size("ogbn-products' size", 2_449_029, full_size["train"]["num_edges"], 100, 47, 4, small)
     graphs = [
         here,
         Size("papers100M", 111_059_956, 1_615_685_872, 128, 172, 4, papers),
         Size("MAG240M, papers", 121_751_666, 1_297_748_926, 768, 153, 2, mag),
     ]
-    texts = [_graphs(graphs, whole, quarter, measured["bare"]["8"]), _machines(graphs)]
+    texts = [_graphs(graphs, full_size, quarter, measured["bare"]["8"]), _machines(graphs)]
     publish("extrapolate", "\n\n".join(texts), [])
 
 
-def _graphs(graphs: list[Size], whole: dict[str, Any], quarter: dict[str, Any], bare: dict[str, Any]) -> str:
-    here, trained, rank = graphs[0], whole["train"], bare["machine"]["anonymous"]
-    earlier, now = (found["partition"]["cut (METIS)"] for found in (quarter, whole))
+def _graphs(graphs: list[Size], full_size: dict[str, Any], quarter: dict[str, Any], bare: dict[str, Any]) -> str:
+    here, trained, rank = graphs[0], full_size["train"], bare["machine"]["anonymous"]
+    earlier, now = (found["partition"]["cut (METIS)"] for found in (quarter, full_size))
     entries = 2 * quarter["train"]["num_edges"]
     per_entry = (now["peak"]["total"] - earlier["peak"]["total"]) / (here.entries - entries)
     fixed = now["peak"]["total"] - per_entry * here.entries

@@ -83,33 +83,35 @@ def measure(machines: int, repeats: int, steps: int) -> None:
 
 
 class Contenders:
+    """The three contenders at one machine: ggs, local and raw, as the module says."""
+
     def __init__(self, config: Config, cluster: Cluster, group: MachineGroup, steps: int) -> None:
         self._group, self._steps, self._machines, self._rank = group, steps, config.cluster.num_machines, cluster.rank
         part, store = cluster.rank - 1, store_path(config)
-        shard, whole = read_shard(store / f"part{part}"), read_shard(store / "global").graph
+        shard, full_graph = read_shard(store / f"part{part}"), read_shard(store / "global").graph
         found = read_topology(store, shard.store_id, "sizes")
         own = torch.from_numpy(shard.graph.features)
         self._traffic = FeatureTraffic()
         rows = PeerRows(group, range(1, self._machines + 1), own, self._traffic, cluster.ledger)
         nodes = shard.extra["nodes"]
         view = GlobalView(shard.graph, part, nodes, found.topology, found.owner, found.position, rows)
-        self._ggs = learner(config, view, part)
-        in_memory = np.ascontiguousarray(whole.features)  # read once: the contender has no disk to wait for
-        everything = GraphView(whole, view.train_nodes)
+        self._ggs = build_trainer(config, view, part)
+        in_memory = np.ascontiguousarray(full_graph.features)  # read once: the contender has no disk to wait for
+        everything = GraphView(full_graph, view.train_nodes)
         everything._features = torch.from_numpy(in_memory)
-        self._local = learner(config, everything, part)
+        self._local = build_trainer(config, everything, part)
         self._theta = self._ggs.theta().clone()
 
     def run(self, repeats: int) -> dict[str, list[float]]:
         """Seconds of a step, by contender and repeat; the first round warms up and counts the bytes."""
-        self._walk(self._ggs)
+        self._take_steps(self._ggs)
         taken = self._traffic.take()
         own, ones = (taken.id_bytes + taken.row_bytes) // self._steps, [1] * self._machines
         everyones = self._group.all_to_all(torch.full((self._machines,), own), ones, ones)
         self._bytes = int(everyones.sum()) // self._machines
         contenders: dict[str, Callable[[], None]] = {
-            "ggs": lambda: self._walk(self._ggs),
-            "local": lambda: self._walk(self._local),
+            "ggs": lambda: self._take_steps(self._ggs),
+            "local": lambda: self._take_steps(self._local),
             "raw": self._raw,
         }
         times: dict[str, list[float]] = {name: [] for name in contenders}
@@ -122,8 +124,8 @@ class Contenders:
                 times[name].append((time.perf_counter() - started) / self._steps)
         return times | {"megabytes": [self._bytes / 1e6]}
 
-    def _walk(self, one: Trainer) -> None:
-        one.run_steps(self._theta, 1, self._steps)
+    def _take_steps(self, trainer: Trainer) -> None:
+        trainer.run_steps(self._theta, 1, self._steps)
 
     def _raw(self) -> None:
         share = self._bytes // (self._machines - 1)
@@ -137,11 +139,11 @@ class Contenders:
         self._group.all_to_all(torch.zeros(self._machines), ones, ones)
 
 
-def learner(config: Config, view: GraphView, part: int) -> Trainer:
+def build_trainer(config: Config, view: GraphView, part: int) -> Trainer:
     model = build_model(config.model, view.num_features, view.num_classes)
     sampler = NeighborSampler(view.topology, fanouts_per_layer(config.sampling.fanout, model.depth))
-    walker = StepSettings(seeding.part_stream(part), config.seed, config.train.local_batch_size, config.train.local_lr)
-    return Trainer(view, model, sampler, walker, config.train)
+    steps = StepSettings(seeding.part_stream(part), config.seed, config.train.local_batch_size, config.train.local_lr)
+    return Trainer(view, model, sampler, steps, config.train)
 
 
 def report(ranks: list[dict[str, list[float]]]) -> None:

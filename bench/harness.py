@@ -54,7 +54,7 @@ class Claim:
 
     @property
     def holds(self) -> bool:
-        """Of the median: one slow repeat on a busy machine is no verdict."""
+        """Whether the median keeps the bound: one slow repeat on a busy machine decides nothing."""
         above = self.at_least is None or self.found.median >= self.at_least
         return above and (self.at_most is None or self.found.median <= self.at_most)
 
@@ -83,12 +83,12 @@ def interleaved(
 
 
 def ratio(above: Sequence[float], below: Sequence[float]) -> Spread:
-    """Of two contenders, turn by turn."""
+    """The ratio of two contenders' seconds, turn by turn."""
     return Spread.of([a / b for a, b in zip(above, below, strict=True)])
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    """Markdown."""
+    """A table in Markdown."""
     lines = [head, ["---"] * len(head), *rows]
     return "\n".join(f"| {' | '.join(map(str, line))} |" for line in lines)
 

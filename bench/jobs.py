@@ -18,7 +18,7 @@ LIMIT = 600
 
 @dataclass(frozen=True)
 class Job:
-    """A finished one."""
+    """A finished job: its records."""
 
     run_dir: Path
     command_at: float
@@ -33,7 +33,7 @@ class Job:
         return json.loads((self.run_dir / "summary.json").read_text())
 
     def column(self, name: str, skip: int = 1) -> float:
-        """Median over the rounds, without the first ones, which still warm up."""
+        """Median of a column of metrics.jsonl, without the first rounds, which still warm up."""
         return statistics.median(row.get(name, 0.0) for row in self.rows[skip:])
 
     def seconds_per_round(self, skip: int = 1) -> float:
@@ -55,7 +55,7 @@ def train(run_dir: Path, settings: Sequence[str]) -> Job:
 
 
 def cut(settings: Sequence[str]) -> None:
-    """Makes the parts, so that no job has to."""
+    """Cuts the graph, so that no timed job has to."""
     subprocess.run([str(LLCG), "partition", *settings], check=True, stdout=subprocess.DEVNULL, timeout=LIMIT)
 
 

@@ -14,19 +14,19 @@ from pathlib import Path
 
 _FIELDS = {"Pss": "total", "Pss_Anon": "anonymous", "Pss_File": "file"}
 _OFTEN, _SHARE = 0.2, 0.1
-"""Seconds between two looks, at the least, and the share of the time that looking may take: it walks all pages."""
+"""Seconds between two looks, at the least, and the share of the time that looking may take: PSS counts all pages."""
 
 
 @dataclass
 class Peak:
-    """Of the bytes seen together at one moment."""
+    """The most bytes that a process tree held at one moment."""
 
     total: int = 0
     anonymous: int = 0
     file: int = 0
 
     def raise_to(self, seen: "Peak") -> None:
-        """The highest of each, which need not have been at the same moment."""
+        """Takes over whatever is higher in `other`; the highest values need not have come at the same moment."""
         for name in vars(self):
             setattr(self, name, max(getattr(self, name), getattr(seen, name)))
 
@@ -36,7 +36,7 @@ class Peak:
 
 @dataclass
 class Stage:
-    """From one line of output that begins a stage to the next."""
+    """A stage of the command, from the line of its output that begins it to the next such line, and its peak."""
 
     name: str
     seconds: float = 0.0
@@ -91,7 +91,7 @@ def _look_until(done: threading.Event, root: int, stages: list[Stage]) -> None:
 
 
 def _look(root: int) -> tuple[Peak, dict[int, Peak]]:
-    """What the tree holds now, in all and by rank."""
+    """The bytes that the process tree holds now, in all and by rank."""
     together, ranks = Peak(), {}
     for process in _tree(root):
         seen, rank = _pss(process), _rank(process)
@@ -126,7 +126,7 @@ def _pss(process: int) -> Peak:
 
 
 def _rank(process: int) -> int | None:
-    """As torchrun tells it to the processes that it starts."""
+    """The rank of a process, from RANK in its environment; None for a process without one."""
     try:
         settings = Path(f"/proc/{process}/environ").read_bytes().split(b"\0")
     except OSError:

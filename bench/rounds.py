@@ -52,8 +52,8 @@ def report(jobs: dict[str, list[Job]]) -> None:
         return [job.seconds_per_round() for job in jobs[name]]
 
     one, evaluated, two = (rounds(name) for name in ("1 machine", "1 machine, evaluated", "2 machines"))
-    walks, same_bits = measure_sampling_ahead(SETTINGS, repeats=5)
-    threaded, drawing = ratio(walks["ahead"], walks["in turn"]), ratio(walks["draw"], walks["in turn"])
+    seconds, same_bits = measure_sampling_ahead(SETTINGS, repeats=5)
+    threaded, drawing = ratio(seconds["ahead"], seconds["in turn"]), ratio(seconds["draw"], seconds["in turn"])
     corrected = jobs["llcg, 1 machine"]
     ahead = [job.column("seconds_correct") for job in corrected]
     later = [job.column("seconds_correct") + job.column("seconds_prepare") for job in corrected]

@@ -54,7 +54,7 @@ Figures = dict[str, Any]
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--sizes", type=int, nargs="*", default=[16, 4, 1], help="16 4 1: 1/16, 1/4, the whole")
+    parser.add_argument("--sizes", type=int, nargs="*", default=[16, 4, 1], help="16 4 1: 1/16, 1/4 and all of it")
     parser.add_argument("--machines", type=int, nargs="*", default=[2, 4, 8], help="parts that 1/4 is cut into")
     parser.add_argument("--keep", action="store_true", help="what is not measured now stays as it was measured before")
     parser.add_argument("--folder", help="where files go (a temporary one by default)")

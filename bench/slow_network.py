@@ -6,8 +6,8 @@ A server and four machines, each a host of its own (network namespaces, joined b
 or 1 Gbit/s, train until they first reach 95 % of what `single` reaches without a network. That target is written down
 before any of them starts. Needs root and iproute2.
 
-A run that reaches the target is stopped there, one that does not after `--limit` seconds of training. What is finished
-stays in `--out`. `--piece` ends this call after so many seconds; the same command goes on from the last whole round.
+A run that reaches the target is stopped there, one that does not after `--limit` seconds of training. Finished runs
+stay in `--out`. `--piece` ends this call after so many seconds; the same command resumes after the last finished round.
 """
 
 import argparse
@@ -37,7 +37,7 @@ METHODS = ("llcg", "llcg_plus", "psgd_pa", "ggs", "full_sync")
 RATES = (100, 1000)
 MACHINES = 4
 SHARE = 0.95
-"""Of single's best validation score: the target."""
+"""The target: this share of the best validation score of `single`."""
 ROUNDS = 10
 FIGURE = Path("figures") / "slow_network.png"
 
@@ -103,7 +103,7 @@ class Bench:
         self._target = self._fixed_target()
 
     def _fixed_target(self) -> float:
-        """Written down before any other method has begun."""
+        """The validation score to reach, from a run of `single`; written down before any other method has begun."""
         path = self._out / "target.json"
         if not path.exists():
             ended = llcg("train", *self._settings, "algorithm=single", f"run_dir={self._out}/single")
@@ -114,7 +114,7 @@ class Bench:
         return float(json.loads(path.read_text())["target"])
 
     def train(self, rate: int, methods: list[str]) -> None:
-        """What is missing at this rate, as far as the time allows."""
+        """Trains the methods that have no finished run at this rate, as far as the time allows."""
         wanted = [method for method in methods if not self._is_over(rate, method)]
         if wanted and self._has_time():
             ensure_store(load_config([*self._settings, "algorithm=ggs"]), access=DataAccess.FULL_TOPOLOGY)
@@ -134,7 +134,7 @@ class Bench:
         write_json(self._out / f"{rate}" / "link.json", {"both_ways": both_ways})
 
     def _run(self, found: list[Host], rate: int, method: str) -> None:
-        """Goes on with a run until it is over, or this call's time is."""
+        """Starts or resumes a run, until it reaches the target, its limit, or the end of this call's time."""
         where = [f"run_dir={self._folder(rate, method)}", f"algorithm={method}"]
         jobs = [multinode(host, found[0], len(found), 1, *self._settings, *where) for host in found]
         try:
@@ -164,7 +164,7 @@ class Bench:
         return found.reached or found.seconds >= self._limit or found.rounds >= ROUNDS
 
     def report(self) -> None:
-        """Of the rates at which every method was measured; the slowest must be among them."""
+        """Publishes the rates at which every method was measured; the slowest must be among them."""
         rates = [rate for rate in RATES if all(self._is_over(rate, method) for method in METHODS)]
         if rates != list(RATES):
             say("not all of it is measured yet; the same command goes on")
@@ -186,7 +186,7 @@ class Bench:
 
 
 def read_rows(folder: Path) -> Rows:
-    """Of a run that may be under way: whole lines alone."""
+    """The complete lines of metrics.jsonl; a run that is under way may be in the middle of one."""
     path = folder / "metrics.jsonl"
     lines = path.read_text().splitlines(keepends=True) if path.exists() else []
     return [json.loads(line) for line in lines if line.endswith("\n")]

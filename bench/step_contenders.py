@@ -27,7 +27,7 @@ from llcg_dist.sampling.neighbor import NeighborSampler
 from llcg_dist.training.trainer import StepSettings, Trainer
 
 Steps = Callable[[int], None]
-"""Takes so many training steps."""
+"""A contender: takes as many training steps as it is called with."""
 
 
 def trainer_of(config: Config, graph: Graph, method: str = "neighbor") -> Trainer:
@@ -171,12 +171,13 @@ def _drawer(config: Config, graph: Graph) -> Callable[[], Any]:
 
 def _dgl_batches(config: Config, graph: Graph) -> Iterator[Any]:
     indptr, indices = torch.from_numpy(graph.indptr).long(), torch.from_numpy(graph.indices).long()
-    whole = dgl.graph(("csc", (indptr, indices, torch.empty(0, dtype=torch.int64))), num_nodes=graph.num_nodes)
-    whole.ndata["features"], whole.ndata["labels"] = torch.from_numpy(graph.features), torch.from_numpy(graph.labels)
+    dgl_graph = dgl.graph(("csc", (indptr, indices, torch.empty(0, dtype=torch.int64))), num_nodes=graph.num_nodes)
+    dgl_graph.ndata["features"] = torch.from_numpy(graph.features)
+    dgl_graph.ndata["labels"] = torch.from_numpy(graph.labels)
     fanouts = fanouts_per_layer(config.sampling.fanout, config.model.layers)
     sampler = DglSampler(fanouts, prefetch_node_feats=["features"], prefetch_labels=["labels"])
     nodes, size = torch.from_numpy(graph.nodes_in(TRAIN)), config.train.local_batch_size
-    loader = DataLoader(whole, nodes, sampler, batch_size=size, shuffle=True, drop_last=True)
+    loader = DataLoader(dgl_graph, nodes, sampler, batch_size=size, shuffle=True, drop_last=True)
     while True:
         for _, _, blocks in loader:
             yield blocks

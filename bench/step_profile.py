@@ -16,11 +16,11 @@ KINDS = {
     "BatchNorm": ("aten::native_batch_norm", "aten::native_batch_norm_backward"),
     "ReLU and dropout": ("aten::random_", "aten::ge", "aten::mul_", "aten::clamp_", "aten::threshold_backward"),
 }
-"""What counts to which: the names of torch's own operations."""
+"""Torch's own operations, by the kind that they are counted as."""
 
 
 class _Recorded:
-    """A sampler whose time has a name."""
+    """A sampler whose time the profiler shows under a name."""
 
     def __init__(self, sampler: Any) -> None:
         self._sampler = sampler
@@ -31,10 +31,10 @@ class _Recorded:
 
 
 def shares_by_kind(config: Config, graph: Graph, steps: int = 8) -> dict[str, float]:
-    """Percent of a step's time."""
+    """Percent of a local step's time, by kind of operation."""
     trainer = trainer_of(config, graph)
     trainer._sampler = _Recorded(trainer._sampler)
-    trainer.begin_round(None, 1)  # a walk takes its sampler along
+    trainer.begin_round(None, 1)  # its batches hold on to the sampler
 
     def take(count: int) -> None:
         for _ in range(count):

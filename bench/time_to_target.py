@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 
 from bench.harness import Claim, Spread, table
 from llcg_dist.records.columns import sent_bytes
-from llcg_dist.report.figure import canvas, save_png
+from llcg_dist.report.figure import new_canvas, save_png
 from llcg_dist.report.lines import plain_ticks
 from llcg_dist.report.style import SETTINGS, line_style
 
@@ -89,7 +89,7 @@ def _times(llcg: Outcome, of: Outcome) -> str:
 def draw(curves: Mapping[int, Mapping[str, Rows]], target: float, path: Path) -> None:
     """Validation score by seconds of training, a picture for each rate."""
     with mpl.rc_context(SETTINGS):
-        drawn = canvas(5.2 * len(curves), 4)
+        drawn = new_canvas(5.2 * len(curves), 4)
         pictures = drawn.subplots(1, len(curves), sharex=True, sharey=True, squeeze=False)[0]
         for axes, (rate, methods) in zip(pictures, curves.items(), strict=True):
             _panel(axes, methods, target)

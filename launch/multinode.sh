@@ -17,7 +17,7 @@
 #   host 2$            launch/multinode.sh --head 10.0.0.1 --hosts 3 --here 2 cluster.num_machines=4 run_dir=runs/a
 #   host 3$            launch/multinode.sh --head 10.0.0.1 --hosts 3 --here 2 cluster.num_machines=4 run_dir=runs/a
 #
-# It starts torchrun's elastic agent with the c10d rendezvous. The server runs where the whole graph is, whichever host
+# It starts torchrun's elastic agent with the c10d rendezvous. The server runs where the full graph is, whichever host
 # that is; machines take the parts that their disks hold (docs/launch.md). Exit codes are those of `llcg train`.
 set -euo pipefail
 llcg=$(command -v llcg) || { echo "multinode.sh: llcg is not on PATH; activate the environment that has it" >&2; exit 2; }

@@ -33,7 +33,7 @@ class Record:
         return max(val for val, _ in self.scores(kind))
 
     def test(self, kind: str) -> float:
-        """At the best validation score (the first round that has it)."""
+        """The test score at the best validation score (the first round that has it)."""
         return max(self.scores(kind), key=lambda found: found[0])[1]
 
     def first_round(self, kind: str, target: float) -> int | None:
@@ -59,7 +59,7 @@ class Runs:
             self._records.setdefault((part, graph, method), {})[int(seed)] = Record(path.parent)
 
     def of(self, part: str, graph: str, method: str) -> dict[int, Record]:
-        """By seed."""
+        """The finished runs of a method on a graph, by seed."""
         return self._records.get((part, graph.replace(" ", "_"), method.replace(" ", "_")), {})
 
     def tests(self, part: str, graph: str, method: str, kind: str) -> dict[int, float]:

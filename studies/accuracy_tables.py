@@ -160,7 +160,7 @@ def _axes_ahead(runs: Runs) -> str:
 
 
 def _claims(runs: Runs) -> str:
-    """What the issue of being never worse comes down to, counted."""
+    """Counts for every rival the cells in which llcg_plus is above it, and names those in which it is clearly below."""
     lines = []
     for rival in (*MUST_NOT_LOSE, "server_only S=4", "ggs", "full_sync", "single"):
         cells = {
@@ -188,7 +188,7 @@ def _claims(runs: Runs) -> str:
 
 
 def _counted(what: str, cells: Mapping[str, tuple[float, float, int] | None]) -> list[str]:
-    """A line, where there are pairs to count."""
+    """A line of Markdown over the cells that have a paired difference; none where no cell has."""
     found = {name: pair for name, pair in cells.items() if pair}
     if not found:
         return []

@@ -27,7 +27,7 @@ CELLS = {
     for parts in ("metis", "random")
 }
 QUIET = ["logger=none", "evaluate.every=1000"]
-"""The last model is judged in any case, and no other is looked at."""
+"""The last model is evaluated in any case; no other score is read here."""
 PAGE = Path(__file__).parent.parent / "docs" / "diagnostics.md"
 CLOSE = 0.5
 """Points of validation score that count as equal."""

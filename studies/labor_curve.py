@@ -19,7 +19,7 @@ from studies.seeds import mean_std
 SETTINGS = ["dataset.degree=40", "logger=none"]
 METHODS = ("neighbor", "labor")
 SHOWN = (1, 2, 4, 8, 12, 16, 20)
-"""Rounds."""
+"""The rounds whose scores are compared."""
 
 
 def main() -> None:

@@ -1,10 +1,13 @@
+"""What every test finds: one thread per process, as in a rank, and floats as torch has them by default."""
+
 import os
 
 import pytest
 import torch
 
-# One thread per process, as the launcher sets it: bits and speed depend on it.
+# Bits and speed depend on it: here, and in the processes that tests start.
 os.environ["OMP_NUM_THREADS"] = "1"
+torch.set_num_threads(1)
 
 
 @pytest.fixture(autouse=True)

@@ -1,4 +1,4 @@
-"""The kinds of failure a user can meet, by what they can do about them."""
+"""Exceptions with a message for the user, grouped by what can be done about them, and one-line messages."""
 
 
 class UserError(Exception):
@@ -6,16 +6,21 @@ class UserError(Exception):
 
 
 class TrainingError(Exception):
-    """Training went wrong in a way that the message explains; no traceback helps. Exit code 1."""
+    """Training failed for a reason that the message explains, so that no traceback is shown. Exit code 1."""
 
 
 class PeerLostError(Exception):
-    """A collective failed: another rank died, or cannot be reached."""
+    """A collective or point-to-point call failed because another rank died or cannot be reached."""
 
 
-class SilenceError(PeerLostError):
-    """A rank said nothing for longer than it may."""
+class PeerTimeoutError(PeerLostError):
+    """No heartbeat came from a rank for longer than cluster.timeout allows."""
 
 
 class ProtocolError(Exception):
     """A message that the algorithm does not allow, or that does not have its declared shape."""
+
+
+def one_line(error: Exception) -> str:
+    """The exception's message with line breaks and runs of blanks replaced by single blanks."""
+    return " ".join(str(error).split())

@@ -1,6 +1,6 @@
-"""Parts of libraries that are loaded when they are first used: their packages import them for all, ranks need none.
+"""Lazy loading of submodules that a library imports eagerly and that ranks never use.
 
-PyG's data sets alone bring pandas, pyarrow and HTTP clients: a sixth of a rank's memory before it holds anything.
+torch_geometric.datasets alone imports pandas, pyarrow and HTTP clients: a sixth of a rank's memory after the imports.
 """
 
 import sys
@@ -10,19 +10,22 @@ from importlib.machinery import ModuleSpec, PathFinder
 from importlib.util import LazyLoader
 from types import ModuleType
 
-_LATER = {"torch_geometric.datasets"}
+_LAZY_MODULES = {"torch_geometric.datasets"}
 
 
-class _Later(MetaPathFinder):
+class _LazyModuleFinder(MetaPathFinder):
+    """Finds the modules of _LAZY_MODULES and defers their execution until an attribute is first read."""
+
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        spec = PathFinder.find_spec(fullname, path, target) if fullname in _LATER else None
+        spec = PathFinder.find_spec(fullname, path, target) if fullname in _LAZY_MODULES else None
         if spec and spec.loader:
             spec.loader = LazyLoader(spec.loader)
         return spec
 
 
 def install() -> None:
-    if not any(isinstance(finder, _Later) for finder in sys.meta_path):
-        sys.meta_path.insert(0, _Later())
+    """Puts the finder in front of sys.meta_path, once."""
+    if not any(isinstance(finder, _LazyModuleFinder) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _LazyModuleFinder())

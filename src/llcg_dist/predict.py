@@ -1,4 +1,4 @@
-"""A trained model's class and probability for every node of its own graph, or of a new one with the same features."""
+"""`llcg predict`: class and probability of every node of a run's graph, or of a new one with the same features."""
 
 import pickle
 from collections.abc import Callable, Sequence
@@ -16,11 +16,10 @@ from llcg_dist.config.compose import load_config
 from llcg_dist.config.datasets import DATASETS, FilesConfig
 from llcg_dist.config.schema import Config
 from llcg_dist.data.datasets.files import load_unlabelled
-from llcg_dist.data.datasets.tables import one_line
 from llcg_dist.data.graph import Graph
 from llcg_dist.data.partition import ensure_store
 from llcg_dist.data.store import read_shard
-from llcg_dist.errors import UserError
+from llcg_dist.errors import UserError, one_line
 from llcg_dist.models import build_model
 from llcg_dist.training.layerwise import WholeGraphForward
 
@@ -40,14 +39,14 @@ A new graph, instead of the one the model was trained on (labels are not needed,
 Columns: node, class, probability. With several labels a node: node, class (those above one half, joined by ;),
 and probability_LABEL for each."""
 
-_MODELS = {"best": "best.pt", "final": "model.pt"}
-_PLACES = ("partition.root", "dataset.root")
+_MODEL_FILES = {"best": "best.pt", "final": "model.pt"}
+_LOCATION_KEYS = ("partition.root", "dataset.root")
 
 
 def predict(arguments: Sequence[str], say: Callable[[str], None] = lambda line: None) -> Path:
     """Runs `llcg predict` with these key=value arguments; returns the file that was written."""
     request = _Request(arguments)
-    config = read_run_config(request.run_dir, request.places)
+    config = read_run_config(request.run_dir, request.locations)
     store, _ = ensure_store(config, say)
     trained = read_shard(store / "global", config.verify).graph
     model = build_model(config.model, trained.num_features, trained.num_classes)
@@ -66,7 +65,7 @@ def predict(arguments: Sequence[str], say: Callable[[str], None] = lambda line: 
 
 
 def read_run_config(run_dir: Path, overrides: Sequence[str] = ()) -> Config:
-    """The settings that a run recorded."""
+    """The settings in a run's config.yaml, with these key=value overrides."""
     path = run_dir / "config.yaml"
     if not path.is_file():
         raise UserError(f"run_dir={run_dir}: no file {path}; name the folder of a finished run")
@@ -80,7 +79,7 @@ def read_run_config(run_dir: Path, overrides: Sequence[str] = ()) -> Config:
 
 
 def prediction_table(logits: Tensor, graph: Graph, trained: Graph) -> pd.DataFrame:
-    """A row per node of `graph`; classes and the task are those that the model was trained with."""
+    """A row per node of `graph` from logits [N, C]; class names and task are those of the training graph, `trained`."""
     classes = trained.names.get("class", np.arange(trained.num_classes))
     columns: dict[str, Any] = {"node": graph.names.get("node", np.arange(graph.num_nodes))}
     if trained.task == "multiclass":
@@ -94,7 +93,7 @@ def prediction_table(logits: Tensor, graph: Graph, trained: Graph) -> pd.DataFra
 
 
 class _Request:
-    """What the command line asks for."""
+    """The parsed key=value arguments of `llcg predict`."""
 
     def __init__(self, arguments: Sequence[str]) -> None:
         settings = dict(_pair(argument) for argument in arguments)
@@ -102,22 +101,23 @@ class _Request:
             raise UserError("run_dir: must name the folder of a finished run (llcg predict --help)")
         self.run_dir = Path(settings.pop("run_dir"))
         which = settings.pop("which", "best")
-        if which not in _MODELS:
+        if which not in _MODEL_FILES:
             raise UserError(f"which={which}: must be best or final")
-        self.model_file = self.run_dir / _MODELS[which]
+        self.model_file = self.run_dir / _MODEL_FILES[which]
         self.out = Path(settings.pop("out", self.run_dir / "predictions.csv"))
         if self.out.suffix not in (".csv", ".parquet"):
             raise UserError(f"out={self.out}: must end in .csv or .parquet")
         self.new_graph: list[str] = []
         if settings.get("dataset") == "files":
-            taken = [key for key in settings if key == "dataset" or key.startswith("dataset.")]
-            self.new_graph = [f"{key}={settings.pop(key)}" for key in taken]
-        self.places = [f"{key}={settings.pop(key)}" for key in _PLACES if key in settings]
+            dataset_keys = [key for key in settings if key == "dataset" or key.startswith("dataset.")]
+            self.new_graph = [f"{key}={settings.pop(key)}" for key in dataset_keys]
+        self.locations = [f"{key}={settings.pop(key)}" for key in _LOCATION_KEYS if key in settings]
         if settings:
             raise UserError(f"{next(iter(settings))}: not a setting of llcg predict (llcg predict --help)")
 
 
 def _pair(argument: str) -> tuple[str, str]:
+    """Splits key=value."""
     key, equals, value = argument.partition("=")
     if not equals:
         raise UserError(f"{argument}: settings of llcg predict are written key=value")
@@ -125,6 +125,7 @@ def _pair(argument: str) -> tuple[str, str]:
 
 
 def _load_state(model: torch.nn.Module, path: Path) -> None:
+    """Loads a state_dict; raises UserError for a missing or damaged file, or one of another model."""
     if not path.is_file():
         advice = "use which=final (best needs validation nodes)" if path.name == "best.pt" else "the run has not ended"
         raise UserError(f"{path}: no such file; {advice}")
@@ -138,11 +139,11 @@ def _require_same_features(graph: Graph, trained: Graph, file: str, run_dir: Pat
     if graph.num_features != trained.num_features:
         widths = f"{graph.num_features} features a node, the model in {run_dir} was trained with {trained.num_features}"
         raise UserError(f"{file}: {widths}; the columns must be the same")
-    here, there = graph.names.get("feature"), trained.names.get("feature")
-    if here is not None and there is not None and (here != there).any():
-        i = int(np.argmax(here != there))
-        trained_with = f"the model in {run_dir} was trained with {str(there[i])!r} in that place"
-        raise UserError(f"{file}: feature column {i + 1} is {str(here[i])!r}, {trained_with}")
+    names, trained_names = graph.names.get("feature"), trained.names.get("feature")
+    if names is not None and trained_names is not None and (names != trained_names).any():
+        i = int(np.argmax(names != trained_names))
+        trained_with = f"the model in {run_dir} was trained with {str(trained_names[i])!r} in that place"
+        raise UserError(f"{file}: feature column {i + 1} is {str(names[i])!r}, {trained_with}")
 
 
 def _write(table: pd.DataFrame, out: Path) -> None:

@@ -1,7 +1,8 @@
-"""All randomness is derived from (seed, stream, round), never from a rank, a thread, the time or what ran before.
+"""Random number generators keyed by (seed, stream, round), never by a rank, a thread, the time or earlier draws.
 
 A stream belongs to the server, to the initial weights or to a part. So a part draws the same batches whichever rank
-trains it, all machines in one process draw what they would draw apart, and a resumed run needs no generator state.
+trains it, loopback (all machines in one process) draws the same numbers as separate processes, and a resumed run needs
+no generator state.
 """
 
 import numpy as np
@@ -13,24 +14,25 @@ _FIRST_PART_STREAM = 2
 
 
 def part_stream(part: int) -> int:
-    """The stream of a part's machine."""
+    """The stream of the machine that trains this part."""
     return _FIRST_PART_STREAM + part
 
 
 def generator(seed: int, stream: int, round_: int) -> np.random.Generator:
-    """For what training itself draws: batches, sampled neighbours, dropout, initial weights."""
+    """The generator of mini-batches, sampled neighbours, dropout and initial weights."""
     return np.random.default_rng(np.random.SeedSequence((seed, stream, round_)))
 
 
 def diagnostics_generator(seed: int, stream: int, round_: int) -> np.random.Generator:
-    """For what only measures the training: independent of what training draws."""
+    """The generator of diagnostics, independent of training's, so that measuring changes no result."""
     return np.random.default_rng(np.random.SeedSequence((seed, stream, round_, 1)))
 
 
 def seed_torch(rng: np.random.Generator) -> None:
-    """Dropout and initial weights draw from torch's global generator."""
+    """Seeds torch's global generator, which dropout and initial weights draw from."""
     torch.manual_seed(torch_seed(rng))
 
 
 def torch_seed(rng: np.random.Generator) -> int:
+    """Draws a seed for torch.manual_seed."""
     return int(rng.integers(2**63))

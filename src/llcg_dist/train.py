@@ -7,7 +7,7 @@ import traceback
 from collections.abc import Sequence
 
 from llcg_dist.config.compose import load_config
-from llcg_dist.errors import PeerLostError, SilenceError, TrainingError, UserError
+from llcg_dist.errors import PeerLostError, PeerTimeoutError, TrainingError, UserError
 from llcg_dist.job.checkpoint import CheckpointWriter
 from llcg_dist.job.process import Rank, Stopped, die_with_launcher, fail, ignore_signals, install_signal_handlers
 from llcg_dist.job.run import run
@@ -42,7 +42,7 @@ def _run_and_explain(overrides: Sequence[str]) -> int:
             me.failure_of_another(_CAUSE_WAIT_SECONDS)
         return _fail(me, str(error), exit_code=2)
     except PeerLostError as error:
-        cause = None if isinstance(error, SilenceError) else me.failure_of_another(_CAUSE_WAIT_SECONDS)
+        cause = None if isinstance(error, PeerTimeoutError) else me.failure_of_another(_CAUSE_WAIT_SECONDS)
         return _fail(me, cause or f"{me}: {error}", exit_code=1)
     except TrainingError as error:
         return _fail(me, f"{me}: {error}", exit_code=1)

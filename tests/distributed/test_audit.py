@@ -5,56 +5,44 @@ from pathlib import Path
 
 import pytest
 
-from llcg_dist import train
 from llcg_dist.cli import main
 from llcg_dist.comm.audit import Reading
 from llcg_dist.comm.audit import verdict as verdict_on
-from llcg_dist.config.compose import load_config
-from tests.distributed.audited import LEAKED
-from tests.helpers.jobs import Outcome, rows, summary, torchrun
+from tests.helpers.jobs import Outcome
+from tests.helpers.ranks.leaks import LEAKED_BYTES
+from tests.helpers.run_files import rows, summary, wire
+from tests.helpers.training import train_in_process, train_in_ranks
 
-TINY = ["experiment=tiny", "dataset.features=64", "cluster.audit=true"]
+Audited = tuple[Path, Outcome, list[int]]
+"""The folder of the runs, what the ranks printed, and the exit code of each job."""
 
 
 @pytest.fixture(scope="module")
-def audited(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Outcome, list[int]]:
-    """Jobs of a server and two machines, all in the same three processes."""
+def audited(tmp_path_factory: pytest.TempPathFactory) -> Audited:
+    """Jobs of a server and two machines, two of which leak; each has a process group of its own."""
     root = tmp_path_factory.mktemp("audited")
-
-    def job(name: str, *overrides: str, leak: str | None = None) -> dict:
-        settings = [*TINY, f"partition.root={root}/parts", *overrides, f"run_dir={root}/{name}"]
-        return {"overrides": settings, "leak": leak}
-
+    common = ["experiment=tiny", "dataset.features=64", "cluster.audit=true", f"partition.root={root}/parts"]
     jobs = [
-        job("ggs", "algorithm=ggs", "num_rounds=6"),
-        job("full_sync", "algorithm=full_sync", "num_rounds=6"),
-        job("resumed", "num_rounds=2"),
-        job("resumed", "num_rounds=5"),
-        job("machines", leak="machines"),
-        job("machines"),  # a finished run, as a restart finds it
-        job("store", leak="store"),
+        ["algorithm=ggs", "num_rounds=6", f"run_dir={root}/ggs"],
+        ["algorithm=full_sync", "num_rounds=6", f"run_dir={root}/full_sync"],
+        ["num_rounds=2", f"run_dir={root}/resumed"],
+        ["num_rounds=5", f"run_dir={root}/resumed"],
+        [f"run_dir={root}/machines"],
+        [f"run_dir={root}/machines"],  # a finished run, as a restart finds it
+        [f"run_dir={root}/store"],
     ]
-    (root / "jobs.json").write_text(json.dumps(jobs))
-    outcome = torchrun(3, str(Path(__file__).with_name("audited.py")), str(root / "jobs.json"))
-    assert outcome.code == 0, outcome.err
-    return root, outcome, json.loads((root / "jobs.json.codes").read_text())
+    outcome, codes = train_in_ranks(root, [[*common, *job] for job in jobs], leaks={4: "machines", 6: "store"})
+    return root, outcome, codes
 
 
-def verdict(run_dir: Path) -> dict:
-    return json.loads((run_dir / "wire.json").read_text())["audit"]
-
-
-def test_only_the_leaks_fail(audited: tuple[Path, Outcome, list[int]]) -> None:
+def test_only_the_leaks_fail(audited: Audited) -> None:
     _, _, codes = audited
     assert codes == [0, 0, 0, 0, 1, 1, 1]
 
 
 @pytest.mark.parametrize("method", ["ggs", "full_sync"])
-def test_fetched_features_and_gradients_are_accounted_for(
-    audited: tuple[Path, Outcome, list[int]], method: str
-) -> None:
-    run_dir = audited[0] / method
-    found = verdict(run_dir)
+def test_fetched_features_and_gradients_are_accounted_for(audited: Audited, method: str) -> None:
+    found = wire(audited[0] / method)["audit"]
     assert found["passed"]
     assert found["ledger_bytes"] > 1_000_000
     assert found["socket_bytes_sent"] == found["socket_bytes_received"]
@@ -65,14 +53,14 @@ def test_fetched_features_and_gradients_are_accounted_for(
 
 
 @pytest.mark.parametrize("method", ["ggs", "full_sync", "resumed"])
-def test_kinds_add_up_by_round_and_in_total(audited: tuple[Path, Outcome, list[int]], method: str) -> None:
+def test_kinds_add_up_by_round_and_in_total(audited: Audited, method: str) -> None:
     run_dir = audited[0] / method
-    wire, found, total = json.loads((run_dir / "wire.json").read_text()), rows(run_dir), summary(run_dir)
-    detail = wire["bytes_in_detail"]
+    found, total = rows(run_dir), summary(run_dir)
+    detail = wire(run_dir)["bytes_in_detail"]
     assert total["bytes_in_detail"] == detail
     for row in found:
         assert row["feature_id_bytes"] + row["feature_row_bytes"] == row["feature_bytes"]
-    assert {kind: sum(ways.values()) for kind, ways in detail.items()} == wire["bytes_by_kind"]
+    assert {kind: sum(ways.values()) for kind, ways in detail.items()} == wire(run_dir)["bytes_by_kind"]
     assert detail["parameters"] == {way: sum(row[f"bytes_{way}"] for row in found) for way in ("up", "down")}
     assert sum(detail["gradients"].values()) == sum(row["gradient_bytes"] for row in found)
     assert detail["features"].get("row numbers", 0) == sum(row["feature_id_bytes"] for row in found)
@@ -82,18 +70,18 @@ def test_kinds_add_up_by_round_and_in_total(audited: tuple[Path, Outcome, list[i
     assert (detail["gradients"] == {}) == (method != "full_sync")
 
 
-def test_a_resumed_run_is_audited_for_what_it_sent_itself(audited: tuple[Path, Outcome, list[int]]) -> None:
-    found, total = verdict(audited[0] / "resumed"), summary(audited[0] / "resumed")["total_bytes"]
+def test_a_resumed_run_is_audited_for_what_it_sent_itself(audited: Audited) -> None:
+    found, total = wire(audited[0] / "resumed")["audit"], summary(audited[0] / "resumed")["total_bytes"]
     assert found["passed"]
     assert found["after_round"] == 2
     assert 0.5 * total < found["ledger_bytes"] < 0.7 * total
 
 
-def test_a_tensor_past_the_channel_is_found_and_its_place_named(audited: tuple[Path, Outcome, list[int]]) -> None:
+def test_a_tensor_past_the_channel_is_found_and_its_place_named(audited: Audited) -> None:
     root, outcome, _ = audited
-    found = verdict(root / "machines")
+    found = wire(root / "machines")["audit"]
     assert not found["passed"]
-    assert LEAKED <= found["difference"] <= LEAKED + found["tolerance"] + 144
+    assert LEAKED_BYTES <= found["difference"] <= LEAKED_BYTES + found["tolerance"] + 144
     line = f"the sockets sent {found['socket_bytes_sent']:,} and received {found['socket_bytes_received']:,} bytes"
     failures = [text for text in outcome.err.splitlines() if line in text]
     assert len(failures) == 2  # the job, and the one that found it finished
@@ -102,18 +90,18 @@ def test_a_tensor_past_the_channel_is_found_and_its_place_named(audited: tuple[P
     assert summary(root / "machines")["num_rounds"] == 3
 
 
-def test_nothing_hides_behind_the_heartbeats(audited: tuple[Path, Outcome, list[int]]) -> None:
+def test_nothing_hides_behind_the_heartbeats(audited: Audited) -> None:
     root, outcome, _ = audited
-    found = verdict(root / "store")
+    found = wire(root / "store")["audit"]
     assert not found["passed"]
     assert 0 <= found["difference"] <= found["tolerance"]
-    assert found["store_bytes"] > LEAKED
+    assert found["store_bytes"] > LEAKED_BYTES
     assert f"the job's store moved {found['store_bytes']:,} bytes" in outcome.err
 
 
 def test_a_finished_run_is_not_passed_off_as_audited(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     settings = ["experiment=tiny", f"partition.root={tmp_path}/parts", f"run_dir={tmp_path}/run"]
-    train.run(load_config([*settings, "cluster.backend=loopback"]), train.Rank())
+    train_in_process(*settings)
     assert main.run(["train", *settings]) == 0
     assert main.run(["train", *settings, "cluster.audit=true"]) == 2
     assert "a finished run that was not audited" in capsys.readouterr().err

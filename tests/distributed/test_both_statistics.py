@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from tests.distributed.test_llcg_plus import alone
-from tests.helpers.jobs import rows
+from tests.helpers.run_files import model_bytes, model_state, rows
+from tests.helpers.training import TINY, on_loopback
 
 SCORES = ("val_score", "test_score")
 OTHER = {"average": "recalibrate", "recalibrate": "average"}
@@ -14,11 +14,11 @@ OTHER = {"average": "recalibrate", "recalibrate": "average"}
 
 @pytest.mark.parametrize("method", ["llcg_plus", "server_only", "full_sync"])
 def test_the_other_columns_are_those_of_a_run_with_the_other_setting(tmp_path: Path, method: str) -> None:
-    """Also: what a run itself is judged by, and its models, do not change; and nothing that is learned differs."""
+    """Also: a run's own scores and models do not change, and nothing that is learned differs."""
 
     def run(name: str, kind: str, *more: str) -> Path:
-        settings = [f"algorithm={method}", f"algorithm.batchnorm_stats={kind}", "evaluate.every=2", *more]
-        return alone(tmp_path, name, *settings)
+        settings = [*TINY, f"algorithm={method}", f"algorithm.batchnorm_stats={kind}", "evaluate.every=2", *more]
+        return on_loopback(tmp_path, name, *settings)
 
     apart = {kind: run(kind, kind) for kind in OTHER}
     for kind, other in OTHER.items():
@@ -29,15 +29,16 @@ def test_the_other_columns_are_those_of_a_run_with_the_other_setting(tmp_path: P
         assert any(row["val_score"] != row[f"val_score_{other}"] for row in rows(both))
         for model in ("model.pt", "best.pt"):
             assert (both / model).read_bytes() == (apart[kind] / model).read_bytes()
-    one, two = (torch.load(folder / "model.pt", weights_only=True) for folder in apart.values())
+    one, two = (model_state(folder) for folder in apart.values())
     assert {name for name in one if not torch.equal(one[name], two[name])} <= {n for n in one if "running" in n}
 
 
 def test_the_best_kind_is_that_with_the_better_validation_score(tmp_path: Path) -> None:
     """Round by round: its scores, its columns, and the models that a user gets."""
 
-    def run(kind: str, *more: str) -> Path:
-        return alone(tmp_path, kind, "algorithm=llcg_plus", f"algorithm.batchnorm_stats={kind}", "num_rounds=8", *more)
+    def run(kind: str) -> Path:
+        settings = [*TINY, "algorithm=llcg_plus", f"algorithm.batchnorm_stats={kind}", "num_rounds=8"]
+        return on_loopback(tmp_path, kind, *settings)
 
     apart, best = {kind: run(kind) for kind in OTHER}, run("best")
     chosen = []
@@ -49,12 +50,12 @@ def test_the_best_kind_is_that_with_the_better_validation_score(tmp_path: Path) 
         assert found["val_score"] == max(row["val_score"] for row in of_each)
         assert [found[key] for key in SCORES] == [by_kind[chosen[-1]][key] for key in SCORES]
     assert set(chosen) == set(OTHER)
-    assert (best / "model.pt").read_bytes() == (apart[chosen[-1]] / "model.pt").read_bytes()
+    assert model_bytes(best) == model_bytes(apart[chosen[-1]])
     kind = max(rows(best), key=lambda row: row["val_score"])["batchnorm_stats"]
     assert (best / "best.pt").read_bytes() == (apart[kind] / "best.pt").read_bytes()
 
 
 def test_without_batchnorm_there_is_no_choice(tmp_path: Path) -> None:
-    run = alone(tmp_path, "plain", "algorithm=llcg_plus", "model.norm=none")
+    run = on_loopback(tmp_path, "plain", *TINY, "algorithm=llcg_plus", "model.norm=none")
     assert {row["batchnorm_stats"] for row in rows(run)} == {"recalibrate"}
     assert not {name for name in rows(run)[0] if name.startswith("val_score_")}

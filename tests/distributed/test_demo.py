@@ -3,23 +3,19 @@
 import statistics
 from pathlib import Path
 
-import torch
-
-from llcg_dist import train
-from llcg_dist.config.compose import load_config
-from tests.helpers.jobs import llcg, summary
+from tests.helpers.jobs import llcg
+from tests.helpers.run_files import summary
+from tests.helpers.training import on_loopback, train_in_process
 
 SEEDS = (0, 1)
 
 
 def final_score(tmp_path: Path, *overrides: str) -> float:
     """Mean final validation score on loopback, which is proved to have the bits of real processes."""
-    torch.set_num_threads(1)
     scores = []
     for seed in SEEDS:
         run_dir = tmp_path / "-".join([*overrides, str(seed)]).replace("/", "_")
-        settings = [*overrides, f"seed={seed}", "cluster.backend=loopback", f"partition.root={tmp_path}/parts"]
-        train.run(load_config([*settings, f"run_dir='{run_dir}'"]), train.Rank())
+        train_in_process(*overrides, f"seed={seed}", f"partition.root={tmp_path}/parts", f"run_dir='{run_dir}'")
         scores.append(summary(run_dir)["final_val_score"])
     return statistics.mean(scores)
 
@@ -35,11 +31,14 @@ def test_llcg_wins_back_what_cut_edges_cost(tmp_path: Path) -> None:
 
 def test_report_compares_runs(tmp_path: Path) -> None:
     for method in ("llcg", "server_only"):
-        settings = ["experiment=tiny", "cluster.backend=loopback", f"partition.root={tmp_path}/parts"]
-        train.run(load_config([*settings, f"algorithm={method}", f"run_dir={tmp_path}/runs/{method}"]), train.Rank())
+        on_loopback(tmp_path, f"runs/{method}", "experiment=tiny", f"algorithm={method}")
     outcome = llcg("report", str(tmp_path / "runs"))
     assert outcome.code == 0, outcome.err
-    assert "server_only" in outcome.out
     page = (tmp_path / "runs" / "report" / "index.html").read_text()
-    assert "llcg" in page
+    for method in ("llcg", "server_only"):
+        score = f"{100 * summary(tmp_path / 'runs' / method)['best_val_score']:.2f}"
+        [row] = [line for line in outcome.out.splitlines() if line.startswith(method)]
+        assert score in row.split()
+        assert method in page
+        assert score in page
     assert (tmp_path / "runs" / "report" / "curves.png").read_bytes().startswith(b"\x89PNG")

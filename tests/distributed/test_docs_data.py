@@ -1,13 +1,12 @@
 """The examples of docs/data.md, pasted into a shell as a reader would."""
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pandas as pd
 
-DOCS = Path(__file__).parents[2] / "docs" / "data.md"
+from tests.helpers.jobs import REPOSITORY, finish, start
+
+DOCS = REPOSITORY / "docs" / "data.md"
 
 
 def example(name: str) -> str:
@@ -18,18 +17,9 @@ def example(name: str) -> str:
 
 
 def test_the_examples_run_as_they_are_printed(tmp_path: Path) -> None:
-    environment = os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
     script = example("your own graph") + "\n" + example("a new graph")
-    ended = subprocess.run(
-        ["bash", "-euo", "pipefail", "-c", script],
-        cwd=tmp_path,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=240,
-    )
-    assert ended.returncode == 0, ended.stderr
+    outcome = finish(start(["bash", "-euo", "pipefail", "-c", script], tmp_path), limit=240)
+    assert outcome.code == 0, outcome.err
     own = pd.read_csv(tmp_path / "runs" / "clubs" / "predictions.csv").set_index("node")
     assert own.index.tolist() == ["ann", "bob", "cho", "dan", "eve", "fay", "gus", "hal"]
     assert own.loc["dan", "class"] in ("chess", "rowing")

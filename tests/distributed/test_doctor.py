@@ -3,24 +3,18 @@
 from pathlib import Path
 
 from llcg_dist.config.compose import load_config
-from llcg_dist.data.partition import ensure_store
 from llcg_dist.data.store import read_shard
-from llcg_dist.doctor.memory import IMPORTS_PRIVATE, IMPORTS_SHARED
+from llcg_dist.doctor.memory import IMPORTS_PRIVATE_BYTES, IMPORTS_SHARED_BYTES
 from llcg_dist.doctor.plan import make_plan
-from tests.helpers.jobs import Outcome, llcg, summary
+from tests.helpers.jobs import llcg
+from tests.helpers.run_files import summary
+from tests.helpers.training import cut
 
 LARGE_CORRECTION = [
     "dataset.nodes=40000", "dataset.features=256", "dataset.degree=20", "model.hidden=256", "partition=random",
     "train.server_batch_size=1024", "cluster.num_machines=2", "cluster.backend=loopback", "algorithm.K=2",
     "num_rounds=2",
 ]  # fmt: skip
-
-
-def only_error(outcome: Outcome) -> str:
-    assert outcome.code == 2, outcome
-    lines = outcome.err.splitlines()
-    assert len(lines) == 1, outcome.err
-    return lines[0]
 
 
 def test_a_sound_job_and_one_with_the_parts_of_another(tmp_path: Path) -> None:
@@ -36,7 +30,8 @@ def test_a_sound_job_and_one_with_the_parts_of_another(tmp_path: Path) -> None:
     (store,) = (tmp_path / "parts").iterdir()
     store.rename(store.with_name(store.name.replace("-2-0", "-3-0")))
     outcome = llcg("doctor", *tiny, "cluster.num_machines=3", cwd=tmp_path)
-    assert "keep this job from working" in only_error(outcome)
+    assert outcome.code == 2, outcome
+    assert "keep this job from working" in outcome.only_error()
     assert "error cluster.num_machines=3, but the store has 2 part(s)" in outcome.out
 
 
@@ -45,11 +40,10 @@ def test_predicted_memory_is_what_a_job_takes(tmp_path: Path) -> None:
     overrides = [*LARGE_CORRECTION, f"partition.root={tmp_path}/parts", f"run_dir={tmp_path}/run"]
     outcome = llcg("train", *overrides)
     assert outcome.code == 0, outcome.err
-    config = load_config(overrides)
-    store, _ = ensure_store(config)
-    whole, *parts = (read_shard(store / name).graph for name in ("global", "part0", "part1"))
-    predicted = make_plan(config, whole, parts, trains_on_parts=True).ranks[0].resident
+    store = cut(*overrides)
+    graph, *parts = (read_shard(store / name).graph for name in ("global", "part0", "part1"))
+    predicted = make_plan(load_config(overrides), graph, parts, trains_on_parts=True).ranks[0].resident
     measured = summary(tmp_path / "run")["peak_rss_mb_server"] * 2**20
     assert measured / 1.5 <= predicted <= 1.5 * measured
-    imports = IMPORTS_PRIVATE + IMPORTS_SHARED
+    imports = IMPORTS_PRIVATE_BYTES + IMPORTS_SHARED_BYTES
     assert (measured - imports) / 2 <= predicted - imports <= 2 * (measured - imports)

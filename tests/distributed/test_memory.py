@@ -3,7 +3,8 @@
 import json
 from pathlib import Path
 
-from tests.helpers.jobs import llcg, summary
+from tests.helpers.jobs import llcg
+from tests.helpers.run_files import summary
 
 # The same step on both graphs: same widths, batches, fan-out and number of steps; only the number of nodes differs.
 STEP = [

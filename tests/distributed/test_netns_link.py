@@ -3,45 +3,29 @@
 import time
 from pathlib import Path
 
-import torch
+import pytest
 
-from llcg_dist import train
-from llcg_dist.config.compose import load_config
-from tests.helpers.jobs import BIN, finish, is_alive, members, rank_of, start
-from tests.helpers.netns import Host, hosts
+from tests.helpers.jobs import finish, is_alive, ranks_of, wait_for_rounds
+from tests.helpers.netns import hosts, torchrun_on
+from tests.helpers.run_files import model_bytes
+from tests.helpers.training import on_loopback
 
 TIMEOUT = 5
 JOB = ["experiment=tiny", "num_rounds=200", f"cluster.timeout={TIMEOUT}", "cluster.join_timeout=60"]
 
 
-def torchrun(host: Host, head: Host, processes: int, *overrides: str) -> list[str]:
-    rendezvous = ["--rdzv-backend=c10d", f"--rdzv-endpoint={head.address}:29500", "--rdzv-id=link"]
-    rendezvous += ["--rdzv-conf", f"is_host={int(host is head)}", f"--local-addr={host.address}"]
-    layout = ["--nnodes=2", f"--nproc-per-node={processes}", "--max-restarts=3"]
-    return host.command(str(BIN / "torchrun"), *layout, *rendezvous, "-m", "llcg_dist.train", *JOB, *overrides)
-
-
+@pytest.mark.alone
 def test_a_cut_link_costs_time_only(tmp_path: Path) -> None:
-    settings = [f"partition.root={tmp_path}/parts"]
-    torch.set_num_threads(1)
-    train.run(
-        load_config([*JOB, *settings, "cluster.backend=loopback", f"run_dir={tmp_path}/undisturbed"]), train.Rank()
-    )
+    undisturbed = on_loopback(tmp_path, "undisturbed", *JOB)
+    settings = [*JOB, f"partition.root={tmp_path}/parts", f"run_dir={tmp_path}/run"]
     with hosts(2) as (head, other):
-        jobs = [
-            start(torchrun(host, head, processes, *settings, f"run_dir={tmp_path}/run"))
-            for host, processes in ((head, 2), (other, 1))
-        ]
-        metrics = tmp_path / "run" / "metrics.jsonl"
-        end = time.monotonic() + 90
-        while not (metrics.exists() and metrics.read_bytes().count(b"\n") >= 10):
-            assert time.monotonic() < end, "the job did not start"
-            time.sleep(0.05)
-        ranks = [pid for job in jobs for pid in members(job) if rank_of(pid) is not None]
-        assert len(ranks) == 3
+        jobs = [torchrun_on(host, head, 2, here, *settings, max_restarts=3) for host, here in ((head, 2), (other, 1))]
+        wait_for_rounds(tmp_path / "run", 10, *jobs)
+        ranks = ranks_of(*jobs)
+        assert sorted(ranks) == [0, 1, 2]
         other.unplug()
         cut = time.monotonic()
-        while any(is_alive(pid) for pid in ranks) and time.monotonic() < cut + 60:
+        while any(is_alive(pid) for pid in ranks.values()) and time.monotonic() < cut + 60:
             time.sleep(0.1)
         gone = time.monotonic() - cut
         other.plug()
@@ -52,4 +36,4 @@ def test_a_cut_link_costs_time_only(tmp_path: Path) -> None:
     said = outcomes[0].err + outcomes[1].err
     assert "nothing heard from rank" in said
     assert "no answer from the job's store on rank 0's host" in said
-    assert (tmp_path / "run" / "model.pt").read_bytes() == (tmp_path / "undisturbed" / "model.pt").read_bytes()
+    assert model_bytes(tmp_path / "run") == model_bytes(undisturbed)

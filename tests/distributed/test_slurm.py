@@ -2,27 +2,30 @@
 
 import contextlib
 import json
-import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import torch
 
-from llcg_dist import train
-from llcg_dist.config.compose import load_config
-from tests.helpers.jobs import BIN, REPOSITORY, finish, rows, start
-from tests.helpers.slurm import Slurm, processes_of
+from tests.helpers.jobs import BIN, REPOSITORY, finish, start, wait_for_rounds
+from tests.helpers.run_files import model_bytes, rows
+from tests.helpers.slurm import Slurm, processes_of, slurm_cluster
 from tests.helpers.sockets import listening
+from tests.helpers.training import train_in_process
 
 SCRIPT = str(REPOSITORY / "launch" / "slurm.sbatch")
 
 
+@pytest.fixture(scope="module")
+def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Slurm]:
+    with slurm_cluster(tmp_path_factory.mktemp("slurm")) as cluster:
+        yield cluster
+
+
 def model_in_one_process(folder: Path, *job: str) -> bytes:
     """The bits of `llcg train` (test_equivalence) without starting ranks once more, on the parts of the SLURM job."""
-    torch.set_num_threads(1)
-    places = [f"partition.root={folder}/partitions", f"run_dir={folder}/alone"]
-    train.run(load_config([*job, *places, "cluster.backend=loopback"]), train.Rank())
-    return (folder / "alone" / "model.pt").read_bytes()
+    train_in_process(*job, f"partition.root={folder}/partitions", f"run_dir={folder}/one_process")
+    return model_bytes(folder / "one_process")
 
 
 def test_slurm_trains_over_both_nodes_to_the_bits_of_llcg_train(slurm: Slurm, tmp_path: Path) -> None:
@@ -52,7 +55,7 @@ def test_slurm_trains_over_both_nodes_to_the_bits_of_llcg_train(slurm: Slurm, tm
         "llcg_dist.train": {"127.0.0.1"},
     }  # the nodes' NodeAddr
 
-    assert (run_dir / "model.pt").read_bytes() == model_in_one_process(tmp_path, *job)
+    assert model_bytes(run_dir) == model_in_one_process(tmp_path, *job)
     assert not processes_of(slurm)
 
 
@@ -65,6 +68,7 @@ def test_a_slurm_job_with_a_mistake_fails_and_says_why(slurm: Slurm, tmp_path: P
     assert not (tmp_path / "runs").exists()
 
 
+@pytest.mark.alone
 @pytest.mark.full
 @pytest.mark.parametrize("how", [("scontrol", "requeue"), ("scancel", "--batch", "--signal=USR1")], ids=" ".join)
 def test_a_requeued_slurm_job_ends_with_the_same_bits(slurm: Slurm, tmp_path: Path, how: tuple[str, ...]) -> None:
@@ -73,10 +77,7 @@ def test_a_requeued_slurm_job_ends_with_the_same_bits(slurm: Slurm, tmp_path: Pa
     undisturbed = model_in_one_process(tmp_path, *job)
     number = slurm.sbatch(SCRIPT, *job, cwd=tmp_path)
     run_dir = tmp_path / "runs" / f"slurm-{number}"
-    metrics, end = run_dir / "metrics.jsonl", time.monotonic() + 120
-    while not (metrics.exists() and metrics.read_bytes().count(b"\n") >= 5):
-        assert time.monotonic() < end, (tmp_path / f"slurm-{number}.out").read_text()
-        time.sleep(0.05)
+    wait_for_rounds(run_dir, 5)
     slurm.requeue(number, *how)
     assert not (run_dir / "summary.json").exists(), "the job was too quick to be disturbed"
     ended = slurm.wait(number)
@@ -84,7 +85,7 @@ def test_a_requeued_slurm_job_ends_with_the_same_bits(slurm: Slurm, tmp_path: Pa
     assert (ended["JobState"], ended["Restarts"]) == ("COMPLETED", "1"), log
     assert "going on after round" in log
     assert [row["round"] for row in rows(run_dir)] == list(range(1, 151))
-    assert (run_dir / "model.pt").read_bytes() == undisturbed
+    assert model_bytes(run_dir) == undisturbed
 
 
 def test_a_sweep_through_submitit_runs_on_slurm(slurm: Slurm, tmp_path: Path) -> None:
@@ -102,5 +103,4 @@ def test_a_sweep_through_submitit_runs_on_slurm(slurm: Slurm, tmp_path: Path) ->
         logs = run_dir / "logs" / "torchrun"
         assert sum(len(list((logs / node).glob("*/attempt_0/*/stderr.log"))) for node in ("n1", "n2")) == 3
         assert all((logs / node).is_dir() for node in ("n1", "n2"))
-    of_slurm = (folder / "algorithm.K=2" / "model.pt").read_bytes()
-    assert of_slurm == model_in_one_process(tmp_path, "experiment=tiny", "algorithm.K=2")
+    assert model_bytes(folder / "algorithm.K=2") == model_in_one_process(tmp_path, "experiment=tiny", "algorithm.K=2")

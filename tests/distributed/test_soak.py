@@ -1,11 +1,13 @@
 """Many short rounds over real processes: nothing grows."""
 
+import contextlib
 import time
 from pathlib import Path
 
 import pytest
 
-from tests.helpers.jobs import finish, members, rank_of, rows, start_llcg
+from tests.helpers.jobs import finish, ranks_of, start_llcg
+from tests.helpers.run_files import rows
 
 
 def rss_and_files(pid: int) -> tuple[int, int]:
@@ -14,25 +16,22 @@ def rss_and_files(pid: int) -> tuple[int, int]:
     return rss_kb, len(list(Path(f"/proc/{pid}/fd").iterdir()))
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("num_rounds", [200, pytest.param(2000, marks=pytest.mark.full)])
 def test_memory_and_files_stay_flat(tmp_path: Path, num_rounds: int) -> None:
     settings = ["experiment=tiny", f"num_rounds={num_rounds}", f"partition.root={tmp_path}/parts"]
-    process = start_llcg("train", *settings, f"run_dir={tmp_path}/run")
+    job = start_llcg("train", *settings, f"run_dir={tmp_path}/run")
     metrics = tmp_path / "run" / "metrics.jsonl"
     samples: dict[int, list[tuple[int, int, int]]] = {}
-    while process.poll() is None:
+    while job.poll() is None:
         time.sleep(0.05)
         done = metrics.read_bytes().count(b"\n") if metrics.exists() else 0
         if done < num_rounds // 4 or done > num_rounds - 5:  # warming up, or going home
             continue
-        for pid in members(process):
-            try:
-                rank = rank_of(pid)
-                if rank is not None:
-                    samples.setdefault(rank, []).append((done, *rss_and_files(pid)))
-            except OSError:
-                continue
-    outcome = finish(process)
+        for rank, pid in ranks_of(job).items():
+            with contextlib.suppress(OSError):  # it may end meanwhile
+                samples.setdefault(rank, []).append((done, *rss_and_files(pid)))
+    outcome = finish(job)
     assert outcome.code == 0, outcome.err
     assert len(rows(tmp_path / "run")) == num_rounds
     assert set(samples) == {0, 1, 2}

@@ -2,13 +2,13 @@
 
 import os
 import signal
-import time
 from pathlib import Path
 
 import pytest
 from omegaconf import OmegaConf
 
-from tests.helpers.jobs import BIN, Outcome, finish, llcg, rows, start, start_llcg, summary, wait_until_gone
+from tests.helpers.jobs import BIN, Outcome, finish, llcg, start, start_llcg, wait_until, wait_until_gone
+from tests.helpers.run_files import rows, summary
 
 TINY = ["experiment=tiny", "cluster.backend=loopback"]
 
@@ -26,11 +26,7 @@ def test_a_killed_sweep_of_twelve_runs_only_the_missing_jobs(tmp_path: Path) -> 
     command = ["train", "-m", *TINY, "algorithm.K=1,2,4", "algorithm.S=0,1", "seed=0,1"]
     names = {f"algorithm.K={K},algorithm.S={S},seed={seed}" for K in (1, 2, 4) for S in (0, 1) for seed in (0, 1)}
     sweep = start(["setsid", str(BIN / "llcg"), *command], tmp_path)
-    end = time.monotonic() + 150
-    while len(finished := list(tmp_path.glob("runs/sweeps/*/*/summary.json"))) < 5:
-        assert time.monotonic() < end
-        assert sweep.poll() is None
-        time.sleep(0.01)
+    wait_until(lambda: len(list(tmp_path.glob("runs/sweeps/*/*/summary.json"))) >= 5, sweep, limit=150, interval=0.01)
     os.killpg(sweep.pid, signal.SIGKILL)
     sweep.wait()
     assert not wait_until_gone(sweep)
@@ -74,15 +70,14 @@ def test_a_sweep_with_a_run_dir_is_refused(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.alone
 @pytest.mark.full
 def test_a_sweep_stops_in_order_and_goes_on_in_the_middle_of_a_job(tmp_path: Path) -> None:
     """With jobs of several processes each."""
     command = ["train", "-m", "experiment=tiny", "num_rounds=100", "seed=0,1"]
     sweep = start_llcg(*command, cwd=tmp_path)
-    end = time.monotonic() + 120
-    while not any(file.read_bytes().count(b"\n") >= 5 for file in tmp_path.glob("runs/sweeps/*/seed=0/metrics.jsonl")):
-        assert time.monotonic() < end
-        time.sleep(0.05)
+    records = "runs/sweeps/*/seed=0/metrics.jsonl"
+    wait_until(lambda: any(file.read_bytes().count(b"\n") >= 5 for file in tmp_path.glob(records)), sweep)
     sweep.terminate()
     stopped = finish(sweep, limit=40)
     assert stopped.code == 143

@@ -4,18 +4,18 @@ import dataclasses
 from typing import Any
 
 from llcg_dist.doctor.findings import Finding
-from llcg_dist.doctor.host import TESTED, Host
+from llcg_dist.doctor.host import TESTED_VERSIONS, Host
 
 SOUND_HOST = Host(
     memory_total=64_000_000_000,
     memory_free=60_000_000_000,
     cores=8,
     gpus=0,
-    versions=dict(TESTED),
+    versions=dict(TESTED_VERSIONS),
     interfaces={"lo": "127.0.0.1", "eth0": "10.0.0.5"},
     wanted_interface=None,
     address="127.0.0.1",
-    cannot_listen=None,
+    listen_failure=None,
 )
 
 

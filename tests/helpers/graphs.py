@@ -8,7 +8,7 @@ import numpy as np
 from llcg_dist.config.datasets import SyntheticConfig
 from llcg_dist.data.csr import undirected_csr
 from llcg_dist.data.datasets.synthetic import generate
-from llcg_dist.data.graph import TEST, TRAIN, VAL, Graph
+from llcg_dist.data.graph import TEST, TRAIN, UNUSED, VAL, Graph
 from llcg_dist.data.rows import Array
 
 Edge = tuple[int, int]
@@ -57,3 +57,31 @@ def dense_gcn(graph: Graph, norm: str) -> Array:
     if norm == "row":
         return looped / degree[:, None]
     return looped / np.sqrt(np.outer(degree, degree))
+
+
+def random_graph(
+    num_nodes: int,
+    num_edges: int,
+    seed: int,
+    num_features: int = 6,
+    num_classes: int = 4,
+    labelled: float = 1.0,
+) -> Graph:
+    """Edges drawn at random, more of them at nodes with low numbers; a share of the nodes is in no split."""
+    rng = np.random.default_rng(seed)
+    src, dst = rng.integers(num_nodes, size=num_edges), (rng.random(num_edges) ** 2 * num_nodes).astype(np.int64)
+    indptr, indices = undirected_csr(src, dst, num_nodes)
+    split = np.where(rng.random(num_nodes) < labelled, rng.choice([TRAIN, VAL, TEST], num_nodes), UNUSED)
+    split[0] = TRAIN
+    features = rng.standard_normal((num_nodes, num_features), dtype=np.float32) + 3
+    labels = rng.integers(num_classes, size=num_nodes)
+    return Graph(indptr, indices, features, labels, split.astype(np.int8), num_classes).validate("test")
+
+
+def hub_graph() -> Graph:
+    """60 nodes at random, a few of them with many neighbours, the last four with none."""
+    n, rng = 60, np.random.default_rng(3)
+    src, dst = rng.integers(n - 4, size=150), (rng.random(150) ** 3 * (n - 4)).astype(np.int64)
+    indptr, indices = undirected_csr(src, dst, n)
+    features = rng.standard_normal((n, 7), dtype=np.float32) * 2 + 1
+    return Graph(indptr, indices, features, rng.integers(5, size=n), np.full(n, TRAIN, np.int8), 5).validate("test")

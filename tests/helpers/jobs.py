@@ -1,89 +1,131 @@
-"""Starts real jobs and waits for them, never for ever."""
+"""Starts commands as a user would, with all the processes that they start, and waits for them, never for ever."""
 
 import contextlib
-import json
 import os
 import signal
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 BIN = Path(sys.executable).parent
 REPOSITORY = Path(__file__).parents[2]
-LIMIT = 180
+LIMIT_SECONDS = 180
 
 
-@dataclass
+@dataclass(frozen=True)
 class Outcome:
     code: int
     out: str
     err: str
 
+    def only_error(self) -> str:
+        """The one line on stderr; fails where there is more, or nothing."""
+        lines = self.err.splitlines()
+        assert len(lines) == 1, self.err
+        return lines[0]
 
-def llcg(*arguments: str, cwd: Path | None = None) -> Outcome:
-    """The command as a user runs it; fails where it leaves a process behind."""
-    process = start_llcg(*arguments, cwd=cwd)
-    return finish(process)
+
+class Job(subprocess.Popen[str]):
+    """A command and all processes that it starts, which inherit a variable of its environment."""
+
+    def __init__(self, command: Sequence[str], cwd: Path | None, environment: Mapping[str, str]) -> None:
+        variable = {"LLCG_TEST_JOB": str(time.time_ns())}
+        self.marker = f"LLCG_TEST_JOB={variable['LLCG_TEST_JOB']}".encode()
+        # To files, not pipes: a job must not wait for a test that is not reading.
+        out, err = tempfile.TemporaryFile("w+"), tempfile.TemporaryFile("w+")  # noqa: SIM115 - closed with the job
+        self.outputs = out, err
+        super().__init__(command, stdout=out, stderr=err, text=True, env={**environment, **variable}, cwd=cwd)
 
 
-def start_llcg(*arguments: str, cwd: Path | None = None) -> subprocess.Popen[str]:
+def start(command: Sequence[str], cwd: Path | None = None, inherited: Mapping[str, str] = os.environ) -> Job:
+    return Job(command, cwd, {**inherited, "PATH": f"{BIN}:{os.environ['PATH']}"})
+
+
+def start_llcg(*arguments: str, cwd: Path | None = None) -> Job:
     return start([str(BIN / "llcg"), *arguments], cwd)
 
 
-def start(
-    command: list[str], cwd: Path | None = None, inherited: dict[str, str] | None = None
-) -> subprocess.Popen[str]:
-    path = f"{BIN}:{os.environ['PATH']}"
-    environment = (inherited or dict(os.environ)) | {"PATH": path, "LLCG_TEST_JOB": str(time.time_ns())}
-    # To files, not pipes: a job must not wait for a test that is not reading.
-    out, err = tempfile.TemporaryFile("w+"), tempfile.TemporaryFile("w+")  # noqa: SIM115 - closed with the process
-    process = subprocess.Popen(command, stdout=out, stderr=err, text=True, env=environment, cwd=cwd)
-    process.marker, process.printed = environment["LLCG_TEST_JOB"], (out, err)  # type: ignore[attr-defined]
-    return process
+def llcg(*arguments: str, cwd: Path | None = None) -> Outcome:
+    """The command as a user runs it; fails where it leaves a process behind."""
+    return finish(start_llcg(*arguments, cwd=cwd))
 
 
-def printed(process: subprocess.Popen[str]) -> tuple[str, str]:
+def torchrun(num_processes: int, *arguments: str, cwd: Path | None = None) -> Outcome:
+    command = [str(BIN / "torchrun"), "--standalone", f"--nproc-per-node={num_processes}", *arguments]
+    return finish(start(command, cwd))
+
+
+def printed(job: Job) -> tuple[str, str]:
+    """What it has written to stdout and to stderr."""
     contents = []
-    for file in process.printed:  # type: ignore[attr-defined]
+    for file in job.outputs:
         file.seek(0)
         contents.append(file.read())
     return contents[0], contents[1]
 
 
-def finish(process: subprocess.Popen[str], limit: float = LIMIT) -> Outcome:
+def finish(job: Job, limit: float = LIMIT_SECONDS) -> Outcome:
     try:
-        process.wait(timeout=limit)
+        job.wait(timeout=limit)
     except subprocess.TimeoutExpired:
-        for pid in members(process):
-            os.kill(pid, signal.SIGKILL)
-        process.kill()
-        process.wait()
-        raise AssertionError(f"the job did not end within {limit} s\n{printed(process)}") from None
-    left = wait_until_gone(process)
+        for pid in members(job):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        job.kill()
+        job.wait()
+        raise AssertionError(f"the job did not end within {limit} s\n{printed(job)}") from None
+    left = wait_until_gone(job)
     assert not left, f"processes left behind: {left}"
-    return Outcome(process.returncode, *printed(process))
+    return Outcome(job.returncode, *printed(job))
 
 
-def wait_until_gone(process: subprocess.Popen[str], limit: float = 10) -> list[int]:
+def wait_until_gone(job: Job, limit: float = 10) -> list[int]:
+    """The processes of the job that are still alive after `limit` seconds."""
     end = time.monotonic() + limit
-    while members(process) and time.monotonic() < end:
+    while members(job) and time.monotonic() < end:
         time.sleep(0.1)
-    return members(process)
+    return members(job)
 
 
-def members(process: subprocess.Popen[str]) -> list[int]:
-    """Living processes of the job, found by a variable in their environment: they may sit in sessions of their own."""
-    marker = f"LLCG_TEST_JOB={process.marker}".encode()  # type: ignore[attr-defined]
+def wait_until(condition: Callable[[], bool], *jobs: Job, limit: float = 120, interval: float = 0.05) -> None:
+    """Fails where a job ends before, or where it takes longer than `limit` seconds."""
+    end = time.monotonic() + limit
+    while not condition():
+        assert all(job.poll() is None for job in jobs), f"a job ended early: {[printed(job) for job in jobs]}"
+        assert time.monotonic() < end, f"not within {limit} s: {[printed(job) for job in jobs]}"
+        time.sleep(interval)
+
+
+def wait_for_rounds(run_dir: Path, count: int, *jobs: Job, interval: float = 0.05) -> None:
+    """Until so many rounds are recorded."""
+    metrics = run_dir / "metrics.jsonl"
+    wait_until(lambda: metrics.exists() and metrics.read_bytes().count(b"\n") >= count, *jobs, interval=interval)
+
+
+def members(job: Job) -> list[int]:
+    """Living processes of the job but the first, found by their environment: they may sit in sessions of their own."""
     found = []
     for folder in Path("/proc").iterdir():
-        if not folder.name.isdigit() or int(folder.name) == process.pid:
+        if not folder.name.isdigit() or int(folder.name) == job.pid:
             continue
         with contextlib.suppress(OSError):
-            if is_alive(int(folder.name)) and marker in folder.joinpath("environ").read_bytes().split(b"\0"):
+            if is_alive(int(folder.name)) and job.marker in folder.joinpath("environ").read_bytes().split(b"\0"):
                 found.append(int(folder.name))
+    return found
+
+
+def ranks_of(*jobs: Job) -> dict[int, int]:
+    """{rank: process} of the jobs' living ranks."""
+    found = {}
+    for pid in (pid for job in jobs for pid in members(job)):
+        with contextlib.suppress(OSError):  # it may end meanwhile
+            rank = rank_of(pid)
+            if rank is not None:
+                found[rank] = pid
     return found
 
 
@@ -100,16 +142,3 @@ def rank_of(pid: int) -> int | None:
         if entry.startswith(b"RANK="):
             return int(entry[5:])
     return None
-
-
-def torchrun(num_processes: int, *arguments: str, cwd: Path | None = None) -> Outcome:
-    command = [str(BIN / "torchrun"), "--standalone", f"--nproc-per-node={num_processes}", *arguments]
-    return finish(start(command, cwd))
-
-
-def rows(run_dir: Path) -> list[dict]:
-    return [json.loads(line) for line in (run_dir / "metrics.jsonl").read_text().splitlines()]
-
-
-def summary(run_dir: Path) -> dict:
-    return json.loads((run_dir / "summary.json").read_text())

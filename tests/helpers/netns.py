@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from tests.helpers.jobs import REPOSITORY, start
+from tests.helpers.jobs import BIN, REPOSITORY, Job, start
 
 PORT = 29500
 
@@ -79,7 +79,15 @@ def hosts(count: int) -> Iterator[list[Host]]:
         subprocess.run(["ip", "link", "del", bridge], capture_output=True)
 
 
-def multinode(host: Host, head: Host, count: int, here: int, *settings: str) -> subprocess.Popen[str]:
+def multinode(host: Host, head: Host, count: int, here: int, *settings: str) -> Job:
     """This host's share of a job of `count` hosts: `here` of its processes."""
     where = ["--head", f"{head.address}:{PORT}", "--hosts", str(count), "--here", str(here)]
     return start(host.command("bash", str(REPOSITORY / "launch" / "multinode.sh"), *where, *settings))
+
+
+def torchrun_on(host: Host, head: Host, count: int, here: int, *settings: str, max_restarts: int = 0) -> Job:
+    """The same by hand: torchrun with a rendezvous at the head."""
+    rendezvous = ["--rdzv-backend=c10d", f"--rdzv-endpoint={head.address}:{PORT}", "--rdzv-id=test"]
+    rendezvous += ["--rdzv-conf", f"is_host={int(host is head)}", f"--local-addr={host.address}"]
+    layout = [f"--nnodes={count}", f"--nproc-per-node={here}", f"--max-restarts={max_restarts}"]
+    return start(host.command(str(BIN / "torchrun"), *layout, *rendezvous, "-m", "llcg_dist.train", *settings))

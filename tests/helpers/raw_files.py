@@ -3,7 +3,6 @@
 import json
 import os
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,6 @@ from llcg_dist.data.graph import Graph
 from llcg_dist.data.rows import Array
 
 Edge = tuple[int, int]
-
 NODES = 10
 EDGES: list[Edge] = [(i, (i + 1) % NODES) for i in range(NODES)] + [(0, 5), (2, 7)]
 SPLIT = {"train": [0, 1, 2, 3, 4], "val": [5, 6], "test": [7, 8]}
@@ -27,14 +25,7 @@ SPLIT = {"train": [0, 1, 2, 3, 4], "val": [5, 6], "test": [7, 8]}
 
 
 @pytest.fixture
-def own_arithmetic() -> Iterator[None]:
-    """A rank flushes denormals in the whole process; the tests that follow want their numbers as IEEE has them."""
-    yield
-    torch.set_flush_denormal(False)
-
-
-@pytest.fixture
-def alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
     """A tripwire: no loader may go to the network or ask on stdin."""
 
     def refuse(*_: object, **__: object) -> None:

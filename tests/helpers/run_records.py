@@ -6,7 +6,10 @@ from typing import Any
 
 import yaml
 
-ROW = {
+from llcg_dist.report import find_runs
+from llcg_dist.report.groups import Study, studies
+
+ROW: dict[str, Any] = {
     "local_steps": 8,
     "bytes_up": 1_000_000,
     "bytes_down": 500_000,
@@ -20,7 +23,10 @@ ROW = {
     "seconds_evaluate": 0.3,
     "seconds_round": 0.8,
 }
-USUAL = {"llcg": {"rho": 1.1, "S": 1, "batchnorm_stats": "recalibrate"}, "server_only": {"S": 1}}
+USUAL: dict[str, dict[str, Any]] = {
+    "llcg": {"rho": 1.1, "S": 1, "batchnorm_stats": "recalibrate"},
+    "server_only": {"S": 1},
+}
 PARTITION = {
     "partitioner": "metis",
     "seed": 0,
@@ -54,7 +60,7 @@ def write_run(
     ]
     (folder / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     best = max((score for score in scores if score is not None), default=None)
-    content = {
+    content: dict[str, Any] = {
         "algorithm": algorithm,
         "batchnorm_stats": "recalibrate",
         "dataset": "synthetic",
@@ -76,7 +82,7 @@ def write_run(
         "peak_rss_mb_machine": 400.25,
     }
     (folder / "summary.json").write_text(json.dumps(content | summary))
-    usual = {"rho": 1.0, "S": 0, "K": 8.0, "batchnorm_stats": "average"} | USUAL.get(algorithm, {})
+    usual: dict[str, Any] = {"rho": 1.0, "S": 0, "K": 8.0, "batchnorm_stats": "average"} | USUAL.get(algorithm, {})
     flat = {f"algorithm.{key}": value for key, value in usual.items()} | (settings or {})
     nested: dict[str, Any] = {"seed": seed, "run_dir": str(folder), "algorithm": {"name": algorithm}}
     for key, value in flat.items():
@@ -84,3 +90,9 @@ def write_run(
         (nested.setdefault(group, {}) if group else nested)[name] = value
     (folder / "config.yaml").write_text(yaml.safe_dump(nested))
     return folder
+
+
+def study_of(folder: Path) -> Study:
+    """The one study that the runs in a folder make."""
+    (study,) = studies(find_runs([folder]))
+    return study

@@ -1,9 +1,6 @@
 """llcg predict: the user's ids and class names, the scores of training, and the run's own model."""
 
-import json
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +15,7 @@ from llcg_dist.data.datasets.synthetic import generate
 from llcg_dist.errors import UserError
 from llcg_dist.predict import predict, read_run_config
 from llcg_dist.train import main as train
-from tests.helpers.raw_files import own_arithmetic
-
-pytestmark = pytest.mark.usefixtures(own_arithmetic.__name__)
+from tests.helpers.run_files import summary
 
 COLUMNS = ["first", "second", "third", "fourth"]
 NAMES = np.array(["ant", "bee", "cow"])
@@ -63,10 +58,6 @@ def run_dir(home: Path) -> Path:
 def predictions(run_dir: Path, *arguments: str) -> pd.DataFrame:
     out = predict([f"run_dir={run_dir}", *arguments])
     return pd.read_csv(out) if out.suffix == ".csv" else pd.read_parquet(out)
-
-
-def summary(run_dir: Path) -> dict[str, Any]:
-    return json.loads((run_dir / "summary.json").read_text())
 
 
 def split_of(home: Path) -> pd.Series:
@@ -126,14 +117,13 @@ def test_a_part_of_the_graph_is_another_graph(home: Path, run_dir: Path) -> None
     assert predictions(run_dir, *arguments)["node"].tolist() == few["node"].tolist()
 
 
-def test_features_of_another_width(home: Path, run_dir: Path) -> None:
-    """Through the real command: exit code 2 and one line."""
+def test_features_of_another_width(home: Path, run_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Through the command: exit code 2 and one line."""
     arguments = new_graph(home, pd.read_csv(home / "features.csv").drop(columns="fourth"))
-    command = [sys.executable, "-m", "llcg_dist.cli.main", "predict", f"run_dir={run_dir}", *arguments]
-    ended = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120)
-    assert ended.returncode == 2
+    assert run(["predict", f"run_dir={run_dir}", *arguments]) == 2
     widths = f"3 features a node, the model in {run_dir} was trained with 4"
-    assert ended.stderr == f"llcg: error: dataset.features={home}/new.csv: {widths}; the columns must be the same\n"
+    expected = f"llcg: error: dataset.features={home}/new.csv: {widths}; the columns must be the same\n"
+    assert capsys.readouterr().err == expected
 
 
 def test_features_in_another_order(home: Path, run_dir: Path) -> None:
@@ -171,7 +161,7 @@ def test_several_labels_a_node(home: Path, tmp_path: Path) -> None:
 
 
 def test_a_dataset_without_names_has_numbers(tmp_path: Path) -> None:
-    """The nodes of a subset keep the numbers that they have in the whole graph. Lost parts are made again."""
+    """The nodes of a subset keep the numbers that they have in the full graph. Lost parts are made again."""
     overrides = ["experiment=tiny", "dataset.subset=50", "partition=random", "algorithm=single"]
     assert train([*overrides, f"run_dir={tmp_path / 'run'}", f"partition.root={tmp_path / 'parts'}"]) == 0
     (store,) = (tmp_path / "parts").glob("synthetic*")

@@ -1,4 +1,4 @@
-"""Randomness is keyed by (seed, who, round) and by nothing else."""
+"""Randomness is keyed by (seed, stream, round) and by nothing else."""
 
 import numpy as np
 import torch
@@ -19,9 +19,9 @@ def test_other_keys_give_other_draws_and_the_same_key_the_same(one: tuple[int, .
     assert (draws(one) == draws(other)) == (one == other)
 
 
-def test_parts_the_server_and_the_initial_weights_are_different_people() -> None:
-    people = [seeding.SERVER_STREAM, seeding.INITIAL_WEIGHTS_STREAM, *(seeding.part_stream(p) for p in range(100))]
-    assert len(set(people)) == len(people)
+def test_parts_the_server_and_the_initial_weights_have_streams_of_their_own() -> None:
+    streams = [seeding.SERVER_STREAM, seeding.INITIAL_WEIGHTS_STREAM, *(seeding.part_stream(p) for p in range(100))]
+    assert len(set(streams)) == len(streams)
 
 
 def test_numpys_global_generator_plays_no_part() -> None:

@@ -1,1 +1,1 @@
-"""The command line: parse, call, print."""
+"""The command line `llcg`: parses arguments, calls the other rooms, prints. No other room imports it."""

@@ -1,17 +1,17 @@
-"""`llcg doctor [overrides]`: what a job would meet, shown before it starts. Exit code 2 if it cannot work."""
+"""`llcg doctor [overrides]`: checks a job before it starts, and prints the findings. Exit code 2 if it cannot work."""
 
 import os
 import sys
 from collections.abc import Sequence
 
 from llcg_dist.algorithms import Algorithm, build_algorithm
-from llcg_dist.cli.parts import print_parts
+from llcg_dist.cli.partition import print_parts
 from llcg_dist.config.compose import load_config
 from llcg_dist.config.schema import Config
 from llcg_dist.data.partition import ensure_store, store_path
 from llcg_dist.data.store import parts_on_disk, read_shard
 from llcg_dist.doctor import ERROR, OK, WARN, Finding, check_parts_and_memory, num_processes
-from llcg_dist.doctor.findings import size
+from llcg_dist.doctor.findings import format_bytes
 from llcg_dist.doctor.host import Host, this_host
 from llcg_dist.doctor.host_rules import check_host, check_processes
 from llcg_dist.errors import UserError
@@ -27,11 +27,12 @@ Exit code 0 if the job can work, 2 if it cannot.
 
 `llcg train --help` lists the settings."""
 
-_COLOURS = {OK: "32", WARN: "33", ERROR: "31"}
-_HERE = "--ranks-here="
+_ANSI_COLOURS = {OK: "32", WARN: "33", ERROR: "31"}
+_RANKS_HERE = "--ranks-here="
 
 
 def doctor(arguments: Sequence[str]) -> int:
+    """Prints the findings on host, parts and memory, and the predicted traffic; returns the exit code."""
     config = load_config([argument for argument in arguments if not argument.startswith("--")])
     algorithm = build_algorithm(config)
     algorithm.local_steps()
@@ -41,35 +42,39 @@ def doctor(arguments: Sequence[str]) -> int:
     findings = [
         *check_processes(os.environ.get("WORLD_SIZE"), ranks),
         *check_host(host, config.cluster, ranks_here),
-        *_of_the_store(config, algorithm, host, ranks_here),
+        *_check_store(config, algorithm, host, ranks_here),
     ]
-    _show(findings)
+    _print_findings(findings)
     errors = sum(finding.level == ERROR for finding in findings)
     if errors:
         print_error(f"{errors} finding(s) above keep this job from working")
         return 2
     if algorithm.trains_on_parts and (store_path(config) / "global").exists():
-        _show_traffic(config)
+        _print_traffic(config)
     return 0
 
 
 def _ranks_here(arguments: Sequence[str], ranks: int) -> int:
-    """Also refuses options that do not exist."""
-    here = ranks
+    """The value of --ranks-here, all ranks by default; any other option is a UserError."""
+    ranks_here = ranks
     for option in (argument for argument in arguments if argument.startswith("--")):
-        value = option.removeprefix(_HERE)
-        if not option.startswith(_HERE) or not value.isdecimal() or not 1 <= int(value) <= ranks:
+        value = option.removeprefix(_RANKS_HERE)
+        if not option.startswith(_RANKS_HERE) or not value.isdecimal() or not 1 <= int(value) <= ranks:
             raise UserError(f"{option}: the one option is --ranks-here=N with N from 1 to the job's {ranks} rank(s)")
-        here = int(value)
-    return here
+        ranks_here = int(value)
+    return ranks_here
 
 
-def _of_the_store(config: Config, algorithm: Algorithm, host: Host, ranks_here: int) -> list[Finding]:
+def _check_store(config: Config, algorithm: Algorithm, host: Host, ranks_here: int) -> list[Finding]:
+    """Builds the parts where they are missing, prints them, and checks them and the memory that they need.
+
+    A host that holds a share of the parts without the manifest can be checked no further.
+    """
     path = store_path(config)
-    held = parts_on_disk(path)
-    if held and not (path / "manifest.json").exists():
-        what = f"{path} holds part(s) {', '.join(map(str, held))} alone"
-        return [Finding(OK, "parts", what, "machines can run here, rank 0 cannot: examine the rest on its host")]
+    parts = parts_on_disk(path)
+    if parts and not (path / "manifest.json").exists():
+        only_parts = f"{path} holds part(s) {', '.join(map(str, parts))} alone"
+        return [Finding(OK, "parts", only_parts, "machines can run here, rank 0 cannot: examine the rest on its host")]
     try:
         store, manifest = ensure_store(config, say, algorithm.data_access)
         print_parts(manifest)
@@ -78,7 +83,7 @@ def _of_the_store(config: Config, algorithm: Algorithm, host: Host, ranks_here: 
         return [Finding(ERROR, "parts", str(error))]
 
 
-def _show(findings: Sequence[Finding]) -> None:
+def _print_findings(findings: Sequence[Finding]) -> None:
     for group in dict.fromkeys(finding.group for finding in findings):
         say(f"\n{group}")
         for finding in (finding for finding in findings if finding.group == group):
@@ -89,16 +94,17 @@ def _show(findings: Sequence[Finding]) -> None:
 
 def _coloured(level: str) -> str:
     word = level.ljust(5)
-    return f"\x1b[{_COLOURS[level]}m{word}\x1b[0m" if sys.stdout.isatty() else word
+    return f"\x1b[{_ANSI_COLOURS[level]}m{word}\x1b[0m" if sys.stdout.isatty() else word
 
 
-def _show_traffic(config: Config) -> None:
+def _print_traffic(config: Config) -> None:
+    """Prints the bytes that every method would send per round."""
     from llcg_dist.doctor.traffic import predict_traffic  # the sampler and the models take seconds to import
 
-    whole = read_shard(store_path(config) / "global")
-    rows, remote = predict_traffic(config, whole.graph, whole.extra["assignment"])
+    full_graph = read_shard(store_path(config) / "global")
+    rows, remote = predict_traffic(config, full_graph.graph, full_graph.extra["assignment"])
     say("\ntraffic: bytes a round, all machines together")
-    cells = [[r.method, *(size(b) for b in (r.up, r.down, r.gradients, r.features, r.total))] for r in rows]
+    cells = [[r.method, *(format_bytes(b) for b in (r.up, r.down, r.gradients, r.features, r.total))] for r in rows]
     say(table(["method", "up", "down", "gradients", "features", "total"], cells))
     say(
         f"features are an estimate from {remote.batches} sampled batches: a step reads {remote.per_step:,.0f} rows of "

@@ -1,6 +1,6 @@
 """How a vector of float32 is written for the network: as it is, or rounded to fewer bytes.
 
-Learned parameters may lose digits, because the ends make up for them later (exchange.py). BatchNorm's running
+Learned parameters may lose digits, because the ends make up for them later (error_feedback.py). BatchNorm's running
 statistics are values, not differences, and a variance must not become negative: they cross as bfloat16, which keeps
 the sign.
 

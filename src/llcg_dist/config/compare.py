@@ -1,4 +1,4 @@
-"""When do two composed settings mean the same job: for ranks of one job, for a store, for resuming a run."""
+"""Comparison of composed settings: between the ranks of a job, with those a store was built from, and on resume."""
 
 import dataclasses
 import hashlib
@@ -7,14 +7,14 @@ from typing import Any
 
 from llcg_dist.config.schema import Config
 
-# Settings that say where a job runs, not what it computes: ranks on different hosts may differ in them.
-PLACES = {
+# Keys of paths and network interfaces. They do not change what a job computes, so hosts of one job may differ in them.
+LOCATION_KEYS = {
     "run_dir", "partition.root", "dataset.root", "checkpoint.dir", "evaluate.scratch", "cluster.interface",
     "cluster.start",
 }  # fmt: skip
 
-# Settings that may also change when a run is resumed; the model it ends with stays the same.
-_RESUMABLE = PLACES | {
+# Keys that may differ when a run is resumed: none of them changes the model that the run ends with.
+_RESUMABLE = LOCATION_KEYS | {
     "resume", "verify", "checkpoint.every", "checkpoint.keep", "cluster.backend", "cluster.device", "cluster.threads",
     "cluster.timeout", "cluster.join_timeout", "cluster.max_restarts", "cluster.audit", "logger",
     "diagnostics.every", "diagnostics.repeats", "diagnostics.chunk", "diagnostics.hessian_steps",
@@ -33,20 +33,23 @@ def flat_items(config: Any, prefix: str = "") -> dict[str, Any]:
     return items
 
 
-def fingerprint(config: Any, ignore: set[str] = PLACES) -> str:
-    """A short hash of settings; two ranks, or a store and its reader, with the same one mean the same thing."""
+def fingerprint(config: Any, ignore: set[str] = LOCATION_KEYS) -> str:
+    """The first 16 hex digits of the SHA-256 of all settings except the keys in `ignore`."""
     items = {key: value for key, value in flat_items(config).items() if key not in ignore}
     return hashlib.sha256(json.dumps(items, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def meaning(config: Config) -> dict[str, Any]:
-    """The settings that all ranks of a job must share, as they look after crossing as JSON."""
-    items = {key: value for key, value in flat_items(config).items() if key not in PLACES}
+def shared_settings(config: Config) -> dict[str, Any]:
+    """{dotted key: value} of the settings in which all ranks of a job must agree, as they read back from JSON."""
+    items = {key: value for key, value in flat_items(config).items() if key not in LOCATION_KEYS}
     return json.loads(json.dumps(items))
 
 
 def resume_conflicts(old: dict[str, Any], new: Config) -> list[str]:
-    """What keeps `new` from continuing a run of the settings `old` (as config.yaml holds them): a line per key."""
+    """One line per key that differs between a run's config.yaml (`old`) and `new` and that a resumed run must keep.
+
+    num_rounds may grow.
+    """
     now = flat_items(new)
     before = flat_dict(old)
     differing = [key for key in {*now, *before} if now.get(key) != before.get(key) and key not in _RESUMABLE]
@@ -60,6 +63,7 @@ def resume_conflicts(old: dict[str, Any], new: Config) -> list[str]:
 
 
 def flat_dict(nested: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """A nested dictionary as {dotted key: value}."""
     items: dict[str, Any] = {}
     for key, value in nested.items():
         items |= flat_dict(value, f"{prefix}{key}.") if isinstance(value, dict) else {f"{prefix}{key}": value}

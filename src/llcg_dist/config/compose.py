@@ -1,9 +1,11 @@
-"""Settings are composed with Hydra from conf/ and the command line, checked, and returned as plain dataclasses."""
+"""Composition of the settings with Hydra from conf/ and the command line, and one-line messages for its errors."""
 
 import dataclasses
+import difflib
 import importlib.resources
 import re
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, cast
 
 from hydra import compose, initialize_config_dir
@@ -36,10 +38,12 @@ def load_config(overrides: Sequence[str]) -> Config:
 
 
 def to_yaml(config: Config) -> str:
+    """The settings as YAML, the content of a run's config.yaml."""
     return OmegaConf.to_yaml(OmegaConf.structured(config))
 
 
 def register_schema() -> None:
+    """Registers the typed schema with Hydra's ConfigStore, so that unknown keys and wrong types fail when composed."""
     store = ConfigStore.instance()
     store.store(name="schema", node=Config)
     for name, schema in DATASETS.items():
@@ -47,7 +51,7 @@ def register_schema() -> None:
 
 
 def explain(error: Exception) -> str:
-    """Hydra's messages run over several lines and end in its search path; a user needs the key and the cause."""
+    """One line with the key and the cause; Hydra's own messages run over several lines and end in its search path."""
     text = str(error) if error.__cause__ is None else f"{error} {error.__cause__}"
     text = " ".join(text.split())
     unknown = re.search(r"Key '[^']+' (?:is )?not in '\w+'.* full_key: (\S+)", text)
@@ -57,19 +61,33 @@ def explain(error: Exception) -> str:
     if wrong_type:
         return f"{wrong_type[3]}={wrong_type[1]}: must be of type {wrong_type[2].lower()}"
     no_option = re.search(
-        r"Could not find '([^']+)/([^']+)' Available options in '[^']+': (.*?)(?: Config search|$)", text
+        r"Could not (?:find|load) '([^']+)'(?: Available options in '([^']+)': (.*?)(?: Config search|$))?", text
     )
     if no_option:
-        group, option, options = no_option.groups()
-        return f"{group}={option}: must be one of {', '.join(options.split())}"
+        group = no_option[2] or no_option[1].partition("/")[0]  # of several experiments Hydra names the file only
+        option = no_option[1].removeprefix(f"{group}/")
+        return f"{group}={option}: must be one of {_choices(group, option, (no_option[3] or '').split())}"
     override = getattr(error, "override", None)
     if override:
         return f"{override}: cannot be read as a setting (key=value in Hydra's grammar)"
     return f"settings: {text.split(' Config search path')[0] or type(error).__name__}"
 
 
+def _choices(group: str, option: str, listed: Sequence[str]) -> str:
+    """The files of a group, the nearest to the option first, three of each sub-folder; Hydra lists no sub-folders."""
+    folder = Path(str(importlib.resources.files("llcg_dist.conf"))) / group
+    names = sorted(path.relative_to(folder).with_suffix("").as_posix() for path in folder.rglob("*.yaml")) or listed
+    nearest = difflib.get_close_matches(option, names, n=3, cutoff=0.4)
+    shown: dict[str, list[str]] = {}
+    for name in [*nearest, *(name for name in names if name not in nearest)]:
+        shown.setdefault(name.rpartition("/")[0], []).append(name)
+    first = [name for inside, all_of in shown.items() for name in (all_of[:3] if inside else all_of)]
+    more = sorted(f"conf/{group}/{inside}" for inside, all_of in shown.items() if inside and len(all_of) > 3)
+    return ", ".join(first) + (f"; more in {', '.join(more)}" if more else "")
+
+
 def _require_known(composed: Any, config: Any, prefix: str = "") -> None:
-    """Hydra's +key=value adds what no schema knows, to be ignored ever after."""
+    """Raises UserError for keys added with Hydra's +key=value, which no schema has and nothing would read."""
     known = {f.name for f in dataclasses.fields(config)}
     for key, value in composed.items():
         if key not in known:
@@ -79,7 +97,7 @@ def _require_known(composed: Any, config: Any, prefix: str = "") -> None:
 
 
 def quoted_override(key: str, value: str) -> str:
-    """key=value for Hydra's grammar, whatever characters the value holds."""
+    """key='value' with the value quoted and escaped for Hydra's override grammar."""
     escaped = re.sub(r"(\\*)('|\$\{)", r"\1\1\\\2", value)
     escaped = re.sub(r"(\\+)$", r"\1\1", escaped)
     return f"{key}='{escaped}'"

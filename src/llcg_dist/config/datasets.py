@@ -1,4 +1,4 @@
-"""Settings of each kind of source a graph can come from; a part of the schema in config/compose.py."""
+"""Schema of the group `dataset`: one dataclass per source of graphs. The text under each field is its help text."""
 
 import re
 from dataclasses import dataclass
@@ -112,20 +112,20 @@ DATASETS: dict[str, type[DatasetConfig]] = {
     "coauthor": FractionsConfig,
     "heterophilous": HeterophilousConfig,
 }
-"""The schema behind each file of conf/dataset/."""
+"""{dataset.source: schema}, one entry per file of conf/dataset/."""
 
-GRAPHS = {
+GRAPH_NAMES = {
     "planetoid": ("Cora", "CiteSeer", "PubMed"),
     "amazon": ("Computers", "Photo"),
     "coauthor": ("CS", "Physics"),
     "heterophilous": ("Roman-empire", "Amazon-ratings", "Minesweeper", "Tolokers", "Questions"),
 }
-"""dataset.name of sources that have several graphs; the others have one, of the source's name."""
+"""Values of dataset.name for the sources that have several graphs; any other source has one graph, named like it."""
 
 
 def check_name(config: DatasetConfig) -> None:
-    """A name is a part of folder names, and of a published graph's path."""
-    names = GRAPHS.get(config.source, (config.source,))
+    """Raises UserError for a dataset.name that the source does not have; it becomes a part of paths."""
+    names = GRAPH_NAMES.get(config.source, (config.source,))
     if config.source == "files":
         if not re.fullmatch(r"\w[\w.-]*", config.name):
             raise UserError(f"dataset.name={config.name}: must be made of letters, digits, '_', '-' and '.'")

@@ -1,25 +1,26 @@
-"""Rules that settings must keep, one by one and together; a UserError names the key and the rule."""
+"""Validation of composed settings, of single keys and of their combinations. A UserError names the key and the rule."""
 
 from pathlib import Path
 from typing import Any
 
 from llcg_dist.config.datasets import check_name
 from llcg_dist.config.facts import (
-    LAYER_OF_MODEL,
-    OTHER_MODELS,
+    LAYER_LETTER_OF_MODEL,
+    MODELS_WITHOUT_ARCH,
     arch_string,
     corrects,
+    has_batchnorm,
     message_passing_layers,
-    normalizes,
 )
 from llcg_dist.config.schema import AUTO, BEST, Config
 from llcg_dist.errors import UserError
 
 _LOGGERS = ("tensorboard", "mlflow", "wandb")
 
+# The values that a key may have.
 _CHOICES = {
     "partition.method": ("metis", "random"),
-    "model.name": (*LAYER_OF_MODEL, "arch", *OTHER_MODELS),
+    "model.name": (*LAYER_LETTER_OF_MODEL, "arch", *MODELS_WITHOUT_ARCH),
     "model.norm": ("batch", "none"),
     "model.gcn_norm": ("symmetric", "row"),
     "algorithm.schedule": ("equal_total", "literal"),
@@ -42,56 +43,30 @@ _CHOICES = {
     "cluster.start": ("auto", "fork", "spawn"),
 }
 
-# Beyond these a job would run out of memory or crash in a library before it could say why.
-_MOST = {"num_rounds": 10_000_000, "cluster.threads": 1024, "model.layers": 1000, "train.weight_decay": 1e9}
+_AT_LEAST_1 = (
+    "num_rounds", "cluster.num_machines", "train.local_batch_size", "checkpoint.keep", "train.server_batch_size",
+    "model.hidden", "model.layers", "model.heads", "evaluate.chunk",
+)  # fmt: skip
+_NOT_NEGATIVE = (
+    "seed", "partition.seed", "dataset.seed", "evaluate.every", "train.weight_decay", "checkpoint.every",
+    "cluster.max_restarts", "cluster.threads",
+)  # fmt: skip
+_POSITIVE = ("train.local_lr", "train.server_lr", "cluster.timeout", "cluster.join_timeout", "algorithm.rho")
+
+# Above these a job would run out of memory or crash inside a library, without a message that helps.
+_AT_MOST = {"num_rounds": 10_000_000, "cluster.threads": 1024, "model.layers": 1000, "train.weight_decay": 1e9}
 
 
 def validate(config: Config) -> None:
     """Raises UserError for the first setting that cannot work, naming the key and the rule."""
-    for key, choices in _CHOICES.items():
-        _require(_value(config, key) in choices, config, key, "must be one of " + ", ".join(choices))
-    for key in ("num_rounds", "cluster.num_machines", "train.local_batch_size", "checkpoint.keep"):
-        _require(_value(config, key) >= 1, config, key, "must be at least 1")
-    for key in ("train.server_batch_size", "model.hidden", "model.layers", "model.heads", "evaluate.chunk"):
-        _require(_value(config, key) >= 1, config, key, "must be at least 1")
-    for key in (
-        "seed",
-        "partition.seed",
-        "dataset.seed",
-        "evaluate.every",
-        "train.weight_decay",
-        "checkpoint.every",
-        "cluster.max_restarts",
-        "cluster.threads",
-    ):
-        _require(_value(config, key) >= 0, config, key, "must not be negative")
-    for key in ("train.local_lr", "train.server_lr", "cluster.timeout", "cluster.join_timeout", "algorithm.rho"):
-        _require(0 < _value(config, key) < float("inf"), config, key, "must be a positive number")
-    for key, most in _MOST.items():
-        _require(_value(config, key) <= most, config, key, f"must be at most {most:,}")
+    _check_choices_and_ranges(config)
     check_name(config.dataset)
     _require(_is_logger(config.logger), config, "logger", f"must be auto, none, or some of {', '.join(_LOGGERS)}")
     _check_diagnostics(config)
-    algorithm = config.algorithm
-    rule = "must be a whole number, not negative, or auto"
-    _require(algorithm.S == AUTO or (_is_whole(algorithm.S) and algorithm.S >= 0), config, "algorithm.S", rule)
-    _require(algorithm.S_max >= 1, config, "algorithm.S_max", "must be at least 1")
+    _check_correction_steps(config)
     _require(0 <= config.model.dropout < 1, config, "model.dropout", "must lie in [0, 1)")
-    _require(0 < algorithm.K < float("inf"), config, "algorithm.K", "must be a positive number of local steps")
-    if algorithm.schedule == "equal_total":
-        rule = "must be at least 1 with schedule=equal_total (every round takes a step)"
-        _require(algorithm.K >= 1, config, "algorithm.K", rule)
-    if algorithm.max_local_steps is not None:
-        _require(algorithm.max_local_steps >= 1, config, "algorithm.max_local_steps", "must be at least 1")
-    _require(algorithm.feature_cache >= 0, config, "algorithm.feature_cache", "must not be negative")
-    rule = "must be a positive share of a part's nodes, such as 0.1"
-    _require(0 < algorithm.storage_overhead < float("inf"), config, "algorithm.storage_overhead", rule)
-    if algorithm.name in ("psgd_pa", "single", "ggs", "full_sync", "subgraph_approx"):
-        rule = f"must be 0: {algorithm.name} has no correction; use algorithm=llcg"
-        _require(algorithm.S == 0, config, "algorithm.S", rule)
-    if algorithm.name == "server_only":
-        rule = "must be a number, at least 1: server_only does nothing else"
-        _require(algorithm.S != AUTO and algorithm.S >= 1, config, "algorithm.S", rule)
+    _check_local_steps(config)
+    _check_method(config)
     _require(0 <= config.train.lr_warmup < 1, config, "train.lr_warmup", "must lie in [0, 1)")
     _check_server_optimizer(config)
     _check_exchange(config)
@@ -101,9 +76,57 @@ def validate(config: Config) -> None:
         )
     _check_audit(config)
     _check_model(config)
+    _check_evaluation(config)
+
+
+def _check_choices_and_ranges(config: Config) -> None:
+    for key, choices in _CHOICES.items():
+        _require(_setting(config, key) in choices, config, key, "must be one of " + ", ".join(choices))
+    for key in _AT_LEAST_1:
+        _require(_setting(config, key) >= 1, config, key, "must be at least 1")
+    for key in _NOT_NEGATIVE:
+        _require(_setting(config, key) >= 0, config, key, "must not be negative")
+    for key in _POSITIVE:
+        _require(0 < _setting(config, key) < float("inf"), config, key, "must be a positive number")
+    for key, limit in _AT_MOST.items():
+        _require(_setting(config, key) <= limit, config, key, f"must be at most {limit:,}")
+
+
+def _check_correction_steps(config: Config) -> None:
+    algorithm = config.algorithm
+    rule = "must be a whole number, not negative, or auto"
+    _require(algorithm.S == AUTO or (_is_integer(algorithm.S) and algorithm.S >= 0), config, "algorithm.S", rule)
+    _require(algorithm.S_max >= 1, config, "algorithm.S_max", "must be at least 1")
+
+
+def _check_local_steps(config: Config) -> None:
+    algorithm = config.algorithm
+    _require(0 < algorithm.K < float("inf"), config, "algorithm.K", "must be a positive number of local steps")
+    if algorithm.schedule == "equal_total":
+        rule = "must be at least 1 with schedule=equal_total (every round takes a step)"
+        _require(algorithm.K >= 1, config, "algorithm.K", rule)
+    if algorithm.max_local_steps is not None:
+        _require(algorithm.max_local_steps >= 1, config, "algorithm.max_local_steps", "must be at least 1")
+
+
+def _check_method(config: Config) -> None:
+    """Settings of single methods, and whether the method has a correction."""
+    algorithm = config.algorithm
+    _require(algorithm.feature_cache >= 0, config, "algorithm.feature_cache", "must not be negative")
+    rule = "must be a positive share of a part's nodes, such as 0.1"
+    _require(0 < algorithm.storage_overhead < float("inf"), config, "algorithm.storage_overhead", rule)
+    if algorithm.name in ("psgd_pa", "single", "ggs", "full_sync", "subgraph_approx"):
+        rule = f"must be 0: {algorithm.name} has no correction; use algorithm=llcg"
+        _require(algorithm.S == 0, config, "algorithm.S", rule)
+    if algorithm.name == "server_only":
+        rule = "must be a number, at least 1: server_only does nothing else"
+        _require(algorithm.S != AUTO and algorithm.S >= 1, config, "algorithm.S", rule)
+
+
+def _check_evaluation(config: Config) -> None:
     if config.evaluate.both_statistics:
         rule = "the model has no BatchNorm, so there is one score only; leave it off"
-        _require(normalizes(config.model), config, "evaluate.both_statistics", rule)
+        _require(has_batchnorm(config.model), config, "evaluate.both_statistics", rule)
         rule = "nothing is scored with evaluate.every=0; leave it off"
         _require(config.evaluate.every > 0, config, "evaluate.both_statistics", rule)
 
@@ -133,20 +156,21 @@ def _check_server_optimizer(config: Config) -> None:
 
 
 def _check_exchange(config: Config) -> None:
+    """Whether the method sends models, which alone can be quantised."""
     rules = {
         "full_sync": "must be float32: full_sync sends gradients, and its model once",
         "single": "must be float32: nothing crosses with algorithm=single",
         "server_only": "must be float32: nothing crosses with algorithm=server_only",
     }
-    method, exact = config.algorithm.name, config.algorithm.exchange_dtype == "float32"
-    _require(exact or method not in rules, config, "algorithm.exchange_dtype", rules.get(method, ""))
+    method, unrounded = config.algorithm.name, config.algorithm.exchange_dtype == "float32"
+    _require(unrounded or method not in rules, config, "algorithm.exchange_dtype", rules.get(method, ""))
 
 
 def _check_diagnostics(config: Config) -> None:
     _require(config.diagnostics.every >= 0, config, "diagnostics.every", "must not be negative")
-    for key, least in (("repeats", 2), ("chunk", 1), ("hessian_steps", 1)):
-        full_key = f"diagnostics.{key}"
-        _require(_value(config, full_key) >= least, config, full_key, f"must be at least {least}")
+    for name, minimum in (("repeats", 2), ("chunk", 1), ("hessian_steps", 1)):
+        key = f"diagnostics.{name}"
+        _require(_setting(config, key) >= minimum, config, key, f"must be at least {minimum}")
     method = config.algorithm.name
     if method in ("single", "server_only", "ggs", "full_sync"):
         rule = f"must be 0 with algorithm={method}: what is measured is what machines lose that train on parts alone"
@@ -155,7 +179,7 @@ def _check_diagnostics(config: Config) -> None:
 
 def _check_model(config: Config) -> None:
     model, method = config.model, config.algorithm.name
-    if model.name in OTHER_MODELS:
+    if model.name in MODELS_WITHOUT_ARCH:
         _require(model.arch is None, config, "model.arch", f"model={model.name} has no arch; use model=arch")
     else:
         _check_arch(config)
@@ -163,18 +187,18 @@ def _check_model(config: Config) -> None:
     if model.name == "gat":
         rule = f"must divide model.hidden={model.hidden}, which the heads share"
         _require(model.hidden % model.heads == 0, config, "model.heads", rule)
-    if normalizes(model):
+    if has_batchnorm(model):
         rule = "must be at least 2: BatchNorm cannot normalise a batch of one row; or use model.norm=none"
         local_rows = config.train.local_batch_size * (config.cluster.num_machines if method == "single" else 1)
         _require(local_rows >= 2 or method == "server_only", config, "train.local_batch_size", rule)
-        one_row = corrects(config) and config.train.server_batch_size < 2
-        _require(not one_row, config, "train.server_batch_size", rule)
-        halves = config.algorithm.S == AUTO and config.train.server_batch_size < 4
+        single_row = corrects(config) and config.train.server_batch_size < 2
+        _require(not single_row, config, "train.server_batch_size", rule)
+        halves_of_one_row = config.algorithm.S == AUTO and config.train.server_batch_size < 4
         rule = "must be at least 4 with algorithm.S=auto, which compares two halves of a batch"
-        _require(not halves, config, "train.server_batch_size", rule)
+        _require(not halves_of_one_row, config, "train.server_batch_size", rule)
     depth = message_passing_layers(model)
     for key in ("sampling.fanout", "sampling.server_fanout"):
-        fanout = _value(config, key)
+        fanout = _setting(config, key)
         rule = "must be -1, a positive whole number or a share between 0 and 1, or a list of them"
         _require(_is_fanout(fanout), config, key, rule)
         rule = f"must be one number, or one for each of the model's {depth} message-passing layers"
@@ -199,24 +223,25 @@ def _is_logger(value: Any) -> bool:
 
 
 def _is_fanout(value: Any) -> bool:
+    """Whether this is -1, a positive integer, a share in (0, 1), or a list of such values with one per layer."""
     values = value if isinstance(value, list) and value else [value]
     return all(_is_count(v) or (isinstance(v, float) and 0 < v < 1) for v in values)
 
 
 def _is_count(value: Any) -> bool:
-    return _is_whole(value) and (value == -1 or value >= 1)
+    return _is_integer(value) and (value == -1 or value >= 1)
 
 
-def _is_whole(value: Any) -> bool:
+def _is_integer(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _require(holds: bool, config: Config, key: str, rule: str) -> None:
     if not holds:
-        raise UserError(f"{key}={_value(config, key)}: {rule}")
+        raise UserError(f"{key}={_setting(config, key)}: {rule}")
 
 
-def _value(config: Config, key: str) -> Any:
+def _setting(config: Config, key: str) -> Any:
     value: Any = config
     for name in key.split("."):
         value = getattr(value, name)

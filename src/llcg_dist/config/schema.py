@@ -11,9 +11,9 @@ from omegaconf import MISSING
 from llcg_dist.config.datasets import DatasetConfig
 
 AUTO = "auto"
-"""The value of algorithm.S that leaves the number to the server."""
+"""The value of algorithm.S with which the server chooses the number of correction steps every round."""
 BEST = "best"
-"""The value of algorithm.batchnorm_stats that leaves the kind to it."""
+"""The value of algorithm.batchnorm_stats that keeps, of average and recalibrate, the better on validation."""
 
 
 @dataclass

@@ -1,1 +1,1 @@
-"""From a data set to a part on a machine's disk: Graph, partitioning, store."""
+"""Graphs: loading a dataset, partitioning it, the partition store on disk, and the views that training reads."""

@@ -1,4 +1,4 @@
-"""Files and folders that are written whole or not at all."""
+"""Atomic writes of files and folders: a reader sees the complete old content or the complete new one."""
 
 import json
 import os
@@ -18,9 +18,9 @@ from llcg_dist.errors import UserError
 
 @contextmanager
 def staged_folder(target: Path) -> Iterator[Path]:
-    """A folder to fill; it takes the target's name only when the block ends well, so half a store is never seen.
+    """A temporary folder that is synced and renamed to `target` when the block ends without an exception.
 
-    What an earlier, killed writer left behind is removed first: the caller holds the lock on the target.
+    Leftovers of writers that were killed are removed first, so the caller must hold the lock on the target.
     """
     for leftover in target.parent.glob(f".{target.name}.tmp-*"):
         shutil.rmtree(leftover)
@@ -39,7 +39,7 @@ def staged_folder(target: Path) -> Iterator[Path]:
 
 
 def make_folder(path: Path, setting: str) -> None:
-    """Raises UserError that names the setting where the folder cannot be made or written to."""
+    """Makes the folder; raises UserError that names the setting where it cannot be made or written to."""
     try:
         path.mkdir(parents=True, exist_ok=True)
         writable = os.access(path, os.W_OK)
@@ -50,11 +50,12 @@ def make_folder(path: Path, setting: str) -> None:
 
 
 def write_json(path: Path, content: Any) -> None:
-    """Replaces the file in one step: a reader sees the old content or the new, never half."""
+    """Writes `content` as JSON, atomically."""
     write_bytes(path, (json.dumps(content, indent=1) + "\n").encode())
 
 
 def write_bytes(path: Path, content: bytes) -> None:
+    """Writes to a temporary file beside `path`, syncs it and renames it to `path`."""
     stage = path.with_name(f".{path.name}.tmp")
     try:
         stage.write_bytes(content)
@@ -66,16 +67,17 @@ def write_bytes(path: Path, content: bytes) -> None:
 
 
 def save_array(path: Path, array: Array, dtype: npt.DTypeLike | None = None) -> None:
-    """What np.save writes, a block of rows at a time: features may be larger than memory, or rows still to be read."""
-    kind = np.dtype(dtype or array.dtype)
-    header = {"descr": np.lib.format.dtype_to_descr(kind), "fortran_order": False, "shape": array.shape}
+    """Writes the .npy file that np.save would, in chunks of rows: the array may be larger than memory, or lazy."""
+    saved_dtype = np.dtype(dtype or array.dtype)
+    header = {"descr": np.lib.format.dtype_to_descr(saved_dtype), "fortran_order": False, "shape": array.shape}
     with path.open("wb") as file:
         np.lib.format.write_array_header_1_0(file, header)
         for rows in row_slices(array):
-            np.ascontiguousarray(array[rows], kind).tofile(file)
+            np.ascontiguousarray(array[rows], saved_dtype).tofile(file)
 
 
 def _sync(path: Path) -> None:
+    """fsync of a file or a folder."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -1,17 +1,17 @@
-"""What cutting a graph into parts did: edges between parts, nodes at a cut edge, skewed labels."""
+"""Statistics of a partition: cut edges, boundary nodes, degrees within parts, label skew."""
 
 import numpy as np
 
 from llcg_dist.data.csr import row_entries
 from llcg_dist.data.graph import TRAIN, Graph
-from llcg_dist.data.rows import ENTRIES_AT_ONCE, Array, row_ranges
+from llcg_dist.data.rows import ENTRIES_PER_CHUNK, Array, row_ranges
 from llcg_dist.errors import UserError
 
 
 def edges_between_parts(graph: Graph, assignment: Array, num_parts: int) -> Array:
-    """[P, P]: neighbours in part q of nodes in part p. Symmetric; an edge inside a part counts twice, at both ends."""
+    """[P, P]: directed edges from part p to part q. Symmetric; an edge inside a part counts twice."""
     counts = np.zeros(num_parts**2, np.int64)
-    for first, last in row_ranges(graph.indptr, ENTRIES_AT_ONCE):
+    for first, last in row_ranges(graph.indptr, ENTRIES_PER_CHUNK):
         row, column = row_entries(graph.indptr, graph.indices, first, last)
         pairs = assignment[row].astype(np.int64) * num_parts + assignment[column]
         counts += np.bincount(pairs, minlength=num_parts**2)
@@ -25,28 +25,28 @@ def cut_edge_counts(graph: Graph, assignment: Array, num_parts: int) -> Array:
 
 
 def cut_edge_ends(graph: Graph, assignment: Array) -> Array:
-    """[N] of bool: nodes with a neighbour in another part."""
+    """[N] mask of boundary nodes, which have a neighbour in another part."""
     ends = np.zeros(graph.num_nodes, bool)
-    for first, last in row_ranges(graph.indptr, ENTRIES_AT_ONCE):
+    for first, last in row_ranges(graph.indptr, ENTRIES_PER_CHUNK):
         row, column = row_entries(graph.indptr, graph.indices, first, last)
         ends[row[assignment[row] != assignment[column]]] = True
     return ends
 
 
 def degrees_within_parts(graph: Graph, assignment: Array) -> Array:
-    """[N] float32: every node's neighbours in its own part."""
-    found = np.zeros(graph.num_nodes, np.float32)
-    for first, last in row_ranges(graph.indptr, ENTRIES_AT_ONCE):
+    """[N] float32: how many neighbours every node has in its own part."""
+    degrees = np.zeros(graph.num_nodes, np.float32)
+    for first, last in row_ranges(graph.indptr, ENTRIES_PER_CHUNK):
         row, column = row_entries(graph.indptr, graph.indices, first, last)
         inside = row[assignment[row] == assignment[column]]
-        found[first:last] = np.bincount(inside - first, minlength=last - first)
-    return found
+        degrees[first:last] = np.bincount(inside - first, minlength=last - first)
+    return degrees
 
 
 def correction_nodes(minibatch: str, graph: Graph, assignment: Array) -> Array | None:
-    """Nodes that the server's correction draws its mini-batches from (Figure 9 of the paper compares the two).
+    """Nodes that the server's correction draws its mini-batches from (Figure 9 of the paper compares the two choices).
 
-    `uniform`: None, all training nodes. `cut_edges`: training nodes that lie at an end of a cut edge.
+    `uniform`: None, which stands for all training nodes. `cut_edges`: training nodes that are an end of a cut edge.
     """
     if minibatch == "uniform":
         return None
@@ -58,6 +58,6 @@ def correction_nodes(minibatch: str, graph: Graph, assignment: Array) -> Array |
 
 
 def label_skew(part_counts: list[int], all_counts: list[int]) -> float:
-    """Total variation distance between a part's label shares and the whole graph's: 0 the same, 1 disjoint."""
-    part, whole = np.array(part_counts, float), np.array(all_counts, float)
-    return float(np.abs(part / max(part.sum(), 1) - whole / max(whole.sum(), 1)).sum() / 2)
+    """Total variation distance between a part's label shares and the full graph's: 0 equal, 1 disjoint."""
+    part, overall = np.array(part_counts, float), np.array(all_counts, float)
+    return float(np.abs(part / max(part.sum(), 1) - overall / max(overall.sum(), 1)).sum() / 2)

@@ -1,5 +1,7 @@
-"""What some methods read besides the parts: the whole topology (ggs, full_sync), or a halo of remote nodes with every
-part (subgraph_approx). Built from a store's global/ folder when first needed, into the store.
+"""Data derived from a partition store that some methods read in addition to the parts.
+
+The full graph's topology (ggs, full_sync), and a halo of remote nodes for every part (subgraph_approx). Both are built
+from the store's global/ folder when a job first needs them, and written into the store.
 """
 
 from collections.abc import Callable
@@ -19,29 +21,37 @@ from llcg_dist.errors import UserError
 
 
 class DataAccess(StrEnum):
-    """What a machine samples from."""
+    """The data that a machine may read from disk and sample neighbours in."""
 
     PART = "part"
+    """Its part alone: cut edges are dropped."""
     FULL_GRAPH = "graph"
+    """The full graph, where one machine trains alone."""
     FULL_TOPOLOGY = "topology"
+    """Its part, and the full graph's edges without features or labels."""
     PART_AND_HALO = "halo"
+    """Its part, and nearby remote nodes with their features."""
 
 
 @dataclass(frozen=True)
 class FullTopology:
+    """The full graph's edges, and where the features of each node are."""
+
     topology: Topology
     owner: Array
     """[N] the part of every node."""
     position: Array
-    """[N] its row there."""
+    """[N] the row of every node within its part."""
 
 
 @dataclass(frozen=True)
 class Halo:
+    """Remote nodes that are stored with a part."""
+
     topology: Topology
-    """Of the part's own nodes and, after them, the remote ones."""
+    """Over the part's own nodes followed by the remote ones."""
     features: Array
-    """Of the remote nodes."""
+    """[remote nodes, F]"""
 
 
 def shard_name(access: DataAccess, part: int) -> str:
@@ -50,7 +60,7 @@ def shard_name(access: DataAccess, part: int) -> str:
 
 
 def ensure_derived(config: Config, store: Path, access: DataAccess, say: Callable[[str], None]) -> None:
-    """Builds what `reads` needs and the store lacks. The caller holds the lock on the store's folder."""
+    """Builds what `access` needs and the store lacks. The caller must hold the lock on the partition root."""
     if access is DataAccess.FULL_TOPOLOGY and not (store / "topology").exists():
         say(f"writing {store / 'topology'}")
         _write_topology(store, read_shard(store / "global"))
@@ -62,7 +72,7 @@ def ensure_derived(config: Config, store: Path, access: DataAccess, say: Callabl
 def read_derived(
     config: Config, access: DataAccess, store: Path, part: int, store_id: str
 ) -> FullTopology | Halo | None:
-    """What the machine of `part` reads besides its part."""
+    """What the machine of `part` reads in addition to its part; None with DataAccess.PART."""
     if access is DataAccess.FULL_TOPOLOGY:
         return read_topology(store, store_id, config.verify)
     if access is DataAccess.PART_AND_HALO:
@@ -71,6 +81,7 @@ def read_derived(
 
 
 def read_topology(store: Path, store_id: str, verify: str) -> FullTopology:
+    """Opens the store's topology/ folder, memory-mapped."""
     folder = store / "topology"
     if not folder.exists():
         raise UserError(f"{folder}: no such folder; build it with `llcg partition algorithm=ggs`, and copy it here")
@@ -79,6 +90,7 @@ def read_topology(store: Path, store_id: str, verify: str) -> FullTopology:
 
 
 def read_halo(config: Config, store: Path, part: int, store_id: str) -> Halo:
+    """Opens the halo of one part, memory-mapped."""
     folder = _halo_folder(config, store, part)
     if not folder.exists():
         command = f"llcg partition algorithm=subgraph_approx algorithm.storage_overhead={_overhead(config)}"
@@ -88,7 +100,7 @@ def read_halo(config: Config, store: Path, part: int, store_id: str) -> Halo:
 
 
 def halo_bytes(config: Config, store: Path) -> list[int]:
-    """What each part's halo adds to it: node numbers, features and edges."""
+    """[P] bytes that the halo adds to each part: node numbers, features and edges."""
     sizes = read_json(_halo_sizes_path(config, store)).get("bytes")
     if not isinstance(sizes, list) or not all(isinstance(size, int) for size in sizes):
         raise UserError(f"{_halo_sizes_path(config, store)}: damaged; remove it and run `llcg partition` again")
@@ -96,26 +108,28 @@ def halo_bytes(config: Config, store: Path) -> list[int]:
 
 
 def halo_nodes(graph: Graph, part: Array, count: int, rng: np.random.Generator) -> Array:
-    """`count` nodes outside of `part`, as near to it as there are: all of a ring of neighbours before any of the next,
-    and of the last ring a uniform sample. Fewer where the part reaches no more."""
-    seen = np.zeros(graph.num_nodes, bool)
-    seen[part] = True
-    ring, chosen = part, np.empty(0, np.int64)
+    """The `count` nodes nearest to `part` in hops, ascending: all nodes at distance 1 before any at distance 2, and so
+    on; of the last distance a uniform sample. Fewer where the part's connected components have no more nodes."""
+    visited = np.zeros(graph.num_nodes, bool)
+    visited[part] = True
+    frontier, chosen = part, np.empty(0, np.int64)
     while len(chosen) < count:
-        ring = np.unique(neighbours(graph, ring))
-        ring = ring[~seen[ring]]
-        if len(ring) == 0:
+        frontier = np.unique(neighbours(graph, frontier))
+        frontier = frontier[~visited[frontier]]
+        if len(frontier) == 0:
             break
-        seen[ring] = True
+        visited[frontier] = True
         missing = count - len(chosen)
-        if len(ring) > missing:
-            ring = rng.choice(ring, missing, replace=False)
-        chosen = np.concatenate([chosen, ring])
+        if len(frontier) > missing:
+            frontier = rng.choice(frontier, missing, replace=False)
+        chosen = np.concatenate([chosen, frontier])
     return np.sort(chosen)
 
 
-def nodes_read(config: Config, access: DataAccess, graph: Graph, owner: Array, part: int) -> tuple[Array, Array]:
-    """The nodes of a part, and the remote ones that are stored with it."""
+def part_and_halo_nodes(
+    config: Config, access: DataAccess, graph: Graph, owner: Array, part: int
+) -> tuple[Array, Array]:
+    """(a part's nodes, the remote nodes of its halo; none unless the method has halos), as global numbers."""
     own = np.flatnonzero(owner == part)
     if access is not DataAccess.PART_AND_HALO:
         return own, own[:0]
@@ -123,22 +137,22 @@ def nodes_read(config: Config, access: DataAccess, graph: Graph, owner: Array, p
     return own, halo_nodes(graph, own, round(config.algorithm.storage_overhead * len(own)), rng)
 
 
-def _write_topology(store: Path, whole: Shard) -> None:
-    owner = whole.extra["assignment"]
-    position = np.empty(len(owner), whole.graph.indices.dtype)
+def _write_topology(store: Path, global_shard: Shard) -> None:
+    graph, owner = global_shard.graph, global_shard.extra["assignment"]
+    position = np.empty(len(owner), graph.indices.dtype)
     for part in range(int(owner.max()) + 1):
         nodes = np.flatnonzero(owner == part)
         position[nodes] = np.arange(len(nodes))
-    arrays = {"indptr": whole.graph.indptr, "indices": whole.graph.indices, "owner": owner, "position": position}
+    arrays = {"indptr": graph.indptr, "indices": graph.indices, "owner": owner, "position": position}
     with staged_folder(store / "topology") as stage:
-        write_arrays(stage, arrays, whole.store_id)
+        write_arrays(stage, arrays, global_shard.store_id)
 
 
-def _write_halos(config: Config, store: Path, whole: Shard) -> None:
-    graph, owner = whole.graph, whole.extra["assignment"]
+def _write_halos(config: Config, store: Path, global_shard: Shard) -> None:
+    graph, owner = global_shard.graph, global_shard.extra["assignment"]
     sizes = []
     for part in range(config.cluster.num_machines):
-        own, remote = nodes_read(config, DataAccess.PART_AND_HALO, graph, owner, part)
+        own, remote = part_and_halo_nodes(config, DataAccess.PART_AND_HALO, graph, owner, part)
         topology = induced_topology(graph, np.concatenate([own, remote]))
         own_edges = len(induced_topology(graph, own).indices)
         features = select_rows(graph.features, remote)
@@ -148,9 +162,9 @@ def _write_halos(config: Config, store: Path, whole: Shard) -> None:
         folder.parent.mkdir(exist_ok=True)
         if not folder.exists():
             with staged_folder(folder) as stage:
-                write_arrays(stage, arrays, whole.store_id)
-        row = graph.features.dtype.itemsize * graph.num_features + nodes.itemsize
-        sizes.append(len(remote) * row + (len(topology.indices) - own_edges) * nodes.itemsize)
+                write_arrays(stage, arrays, global_shard.store_id)
+        row_bytes = graph.features.dtype.itemsize * graph.num_features + nodes.itemsize
+        sizes.append(len(remote) * row_bytes + (len(topology.indices) - own_edges) * nodes.itemsize)
     write_json(_halo_sizes_path(config, store), {"bytes": sizes})
 
 

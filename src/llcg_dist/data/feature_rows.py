@@ -1,4 +1,4 @@
-"""Rows of features that stay in their table until someone needs them side by side."""
+"""Lazily gathered rows of a feature matrix."""
 
 from dataclasses import dataclass
 from typing import Union
@@ -9,10 +9,9 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class LazyRows:
-    """table[nodes], not copied yet: a first layer that sums neighbours up reads most of them where they are.
+    """table[nodes], not gathered yet: a first layer that aggregates neighbours reads the table's rows in place.
 
-    It is called like the tensor that it stands for, and becomes one where the rows are wanted on another device or in
-    another type.
+    Has the methods of a tensor that training uses; `to` and `float` gather the rows where device or dtype change.
     """
 
     table: Tensor
@@ -25,7 +24,7 @@ class LazyRows:
 
     @property
     def nbytes(self) -> int:
-        """What is held besides the table."""
+        """Bytes held in addition to the table."""
         return self.nodes.nbytes
 
     def __len__(self) -> int:
@@ -35,6 +34,7 @@ class LazyRows:
         return self.table.index_select(0, self.nodes[rows])  # half the time of table[nodes[rows]]
 
     def materialize(self) -> Tensor:
+        """[len(nodes), F], copied out of the table."""
         return self[:]
 
     def to(self, device: str) -> "Rows":
@@ -44,8 +44,9 @@ class LazyRows:
         return self if self.table.dtype == torch.float32 else self.materialize().float()
 
 
-Rows = Union[Tensor, LazyRows]  # noqa: UP007 - the class above names it before it exists
+Rows = Union[Tensor, LazyRows]  # noqa: UP007 - LazyRows refers to it before it is defined
 
 
 def materialize(x: Rows) -> Tensor:
+    """The rows as a tensor; a tensor is returned as it is."""
     return x.materialize() if isinstance(x, LazyRows) else x

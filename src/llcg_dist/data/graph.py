@@ -1,12 +1,12 @@
-"""One graph type for the whole graph, a part of it, and everything between; plain arrays, memory-mapped or not."""
+"""The Graph type, for full graphs and parts alike: CSR adjacency, features, labels and split as NumPy arrays."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from llcg_dist.data.csr import Topology, require_structure, row_positions
-from llcg_dist.data.rows import Array, first_not_finite, row_slices, select_rows
+from llcg_dist.data.csr import Topology, require_undirected_csr, row_positions
+from llcg_dist.data.rows import Array, first_nonfinite, row_slices, select_rows
 from llcg_dist.errors import UserError
 
 UNUSED, TRAIN, VAL, TEST = 0, 1, 2, 3
@@ -14,19 +14,20 @@ UNUSED, TRAIN, VAL, TEST = 0, 1, 2, 3
 
 TASKS = ("multiclass", "multilabel")
 METRICS = ("accuracy", "f1_micro", "roc_auc")
-NAMED = ("node", "class", "feature")
+NAMED_ITEMS = ("node", "class", "feature")
+"""Keys of `Graph.names`."""
 
 
 @dataclass(frozen=True)
 class Graph:
-    """An undirected, deduplicated graph without self-loops, with what is known about its nodes.
+    """An undirected graph without duplicate edges and self-loops. Arrays may be memory-mapped.
 
     indptr    [N+1]   row i's neighbours are indices[indptr[i]:indptr[i+1]], in ascending order
     indices   [2M]    every edge in both directions; int32 where sizes allow, the same type as indptr
-    features  [N, F]  float32, or float16 to be widened a batch at a time
+    features  [N, F]  float32, or float16, which is converted to float32 batch by batch
     labels    [N] int64 (multiclass; -1 where unknown and split is UNUSED) or [N, C] float32 of 0 and 1 (multilabel)
     split     [N]     int8: UNUSED, TRAIN, VAL or TEST
-    names             what the user calls each node [N], class [C] and feature [F], where not by number; see NAMED
+    names             the user's names of nodes [N], classes [C] and features [F], where these are not numbers
     """
 
     indptr: Array
@@ -53,22 +54,34 @@ class Graph:
         return int(self.features.shape[1])
 
     def nodes_in(self, split: int) -> Array:
+        """The nodes of TRAIN, VAL, TEST or UNUSED, ascending."""
         return np.flatnonzero(self.split == split)
 
     def label_counts(self) -> Array:
-        """Nodes of each class; multi-label: nodes that carry each label."""
+        """[C] number of nodes of each class; multi-label: of nodes that have each label."""
         if self.task == "multilabel":
             return self.labels.sum(axis=0).astype(np.int64)
         known = self.labels[(self.labels >= 0) & (self.labels < self.num_classes)]
         return np.bincount(known, minlength=self.num_classes)
 
     def validate(self, name: str) -> "Graph":
-        """Raises UserError for content that would train to nonsense; `name` says whose it is."""
+        """Returns the graph; raises UserError for invalid content, with `name` as the subject of the message."""
 
         def require(holds: bool, rule: str) -> None:
             if not holds:
                 raise UserError(f"{name}: {rule}")
 
+        self._require_shapes(require)
+        require_undirected_csr(self.indptr, self.indices, require)
+        require(self.features.dtype in (np.float32, np.float16), f"features are {self.features.dtype}, not float32")
+        nonfinite = first_nonfinite(self.features)
+        require(nonfinite is None, "features of node {} are not finite (column {})".format(*(nonfinite or (0, 0))))
+        self._require_labels(require)
+        require(bool(np.isin(self.split, (UNUSED, TRAIN, VAL, TEST)).all()), "split holds a value outside 0..3")
+        require(bool((self.split == TRAIN).any()), "there is no training node")
+        return self
+
+    def _require_shapes(self, require: Callable[[bool, str], None]) -> None:
         n = self.num_nodes
         require(n > 0, "the graph has no nodes")
         require(self.task in TASKS, f"task {self.task!r} is not one of {', '.join(TASKS)}")
@@ -78,32 +91,25 @@ class Graph:
         require(self.features.ndim == 2, f"features must have two axes, not {self.features.ndim}")
         for what, rows in (("features", self.features), ("labels", self.labels), ("split", self.split)):
             require(len(rows) == n, f"{what} has {len(rows)} rows for {n} nodes")
-        require_structure(self.indptr, self.indices, require)
-        require(self.features.dtype in (np.float32, np.float16), f"features are {self.features.dtype}, not float32")
-        bad_value = first_not_finite(self.features)
-        require(bad_value is None, "features of node {} are not finite (column {})".format(*(bad_value or (0, 0))))
+
+    def _require_labels(self, require: Callable[[bool, str], None]) -> None:
+        n, num_classes = self.num_nodes, self.num_classes
         if self.task == "multiclass":
             require(self.labels.ndim == 1, "multiclass labels must have one axis")
-            bad = (self.labels < 0) | (self.labels >= self.num_classes)
-            known = self.split != UNUSED
-            wrong = np.flatnonzero(bad & known)
-            require(
-                len(wrong) == 0,
-                f"label of node {int(wrong[0]) if len(wrong) else 0} is outside 0..{self.num_classes - 1}",
-            )
+            outside = (self.labels < 0) | (self.labels >= num_classes)
+            wrong = np.flatnonzero(outside & (self.split != UNUSED))
+            first_wrong = int(wrong[0]) if len(wrong) else 0
+            require(len(wrong) == 0, f"label of node {first_wrong} is outside 0..{num_classes - 1}")
         else:
-            require(self.labels.shape == (n, self.num_classes), f"labels must have shape [{n}, {self.num_classes}]")
+            require(self.labels.shape == (n, num_classes), f"labels must have shape [{n}, {num_classes}]")
             zero_one = all(np.isin(self.labels[rows], (0, 1)).all() for rows in row_slices(self.labels))
             require(zero_one, "multi-label targets must be 0 or 1")
-        require(bool(np.isin(self.split, (UNUSED, TRAIN, VAL, TEST)).all()), "split holds a value outside 0..3")
-        require(bool((self.split == TRAIN).any()), "there is no training node")
-        return self
 
 
 def induced_subgraph(graph: Graph, nodes: Array, lazy: bool = False) -> Graph:
-    """The part of the graph on `nodes` (ascending); edges to other nodes are dropped, order is kept, names are not.
+    """The subgraph induced by `nodes` (ascending), which keep their order; `names` are not kept.
 
-    With `lazy`, features on disk stay there until they are sliced: enough to write them, not to train on them.
+    With `lazy`, memory-mapped features are read only when sliced: enough to write them to disk, not to train on them.
     """
     topology = induced_topology(graph, nodes)
     return Graph(
@@ -119,19 +125,19 @@ def induced_subgraph(graph: Graph, nodes: Array, lazy: bool = False) -> Graph:
 
 
 def induced_topology(graph: Graph, nodes: Array) -> Topology:
-    """The edges among `nodes`, which are numbered in the order they are given."""
+    """The edges among `nodes`, renumbered by their order in `nodes`."""
     new_id = np.full(graph.num_nodes, -1, graph.indices.dtype)
     new_id[nodes] = np.arange(len(nodes), dtype=new_id.dtype)
     positions, row_ends = row_positions(graph.indptr, nodes)
-    neighbours = new_id[graph.indices[positions]]
-    inside = neighbours >= 0
+    columns = new_id[graph.indices[positions]]
+    inside = columns >= 0
     kept_before = np.concatenate([[0], np.cumsum(inside)])
     indptr = np.concatenate([[0], kept_before[row_ends]]).astype(graph.indptr.dtype)
-    return Topology(indptr, neighbours[inside])
+    return Topology(indptr, columns[inside])
 
 
 def reordered_topology(graph: Graph, order: Array) -> tuple[Array, Array]:
-    """(indptr, indices) of the graph whose node i is this one's order[i]; rows are not sorted."""
+    """(indptr, indices) of the graph permuted so that its node i is order[i] of `graph`; rows are not sorted."""
     new_id = np.empty(graph.num_nodes, graph.indices.dtype)
     new_id[order] = np.arange(graph.num_nodes, dtype=new_id.dtype)
     positions, row_ends = row_positions(graph.indptr, order)
@@ -139,5 +145,5 @@ def reordered_topology(graph: Graph, order: Array) -> tuple[Array, Array]:
 
 
 def neighbours(graph: Graph, nodes: Array) -> Array:
-    """All neighbours of these nodes, one after the other."""
+    """The concatenated neighbour lists of these nodes."""
     return graph.indices[row_positions(graph.indptr, nodes)[0]]

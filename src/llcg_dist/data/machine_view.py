@@ -1,4 +1,4 @@
-"""What one machine trains on, from what it opened of the store."""
+"""Builds the view that a machine trains on from its shard and its derived data."""
 
 from collections.abc import Callable
 
@@ -16,16 +16,16 @@ def part_view(
     config: Config,
     part: int,
     shard: Shard,
-    extras: FullTopology | Halo | None,
+    derived: FullTopology | Halo | None,
     remote: Callable[[Tensor], RowSource],
 ) -> View:
-    """`remote(own features)` gives access to the features of the others, where the method may ask for them."""
+    """`remote(own features)` returns the source of other machines' feature rows, for methods that fetch them."""
     graph = shard.graph
-    if isinstance(extras, Halo):
-        return HaloView(graph, extras.topology, extras.features)
-    if isinstance(extras, FullTopology):
+    if isinstance(derived, Halo):
+        return HaloView(graph, derived.topology, derived.features)
+    if isinstance(derived, FullTopology):
         rows = remote(torch.from_numpy(graph.features))
         if config.algorithm.feature_cache:
-            rows = CachedRows(rows, extras.owner, config.algorithm.feature_cache)
-        return GlobalView(graph, part, shard.extra["nodes"], extras.topology, extras.owner, extras.position, rows)
+            rows = CachedRows(rows, derived.owner, config.algorithm.feature_cache)
+        return GlobalView(graph, part, shard.extra["nodes"], derived.topology, derived.owner, derived.position, rows)
     return GraphView(graph)

@@ -1,4 +1,4 @@
-"""METIS through DGL, the one file that imports DGL to partition."""
+"""METIS partitioning through DGL, in a subprocess. No other file of data/ imports DGL."""
 
 import os
 import subprocess
@@ -17,73 +17,75 @@ from llcg_dist.errors import UserError
 
 
 def metis_parts(graph: Graph, num_parts: int, seed: int, scratch: Path | None = None) -> Array:
-    """[N] int32: the part of every node, few edges between parts; the same bits for the same graph and seed.
+    """[N] int32: the part of every node, chosen to cut few edges; deterministic for a graph and a seed.
 
-    METIS reseeds itself at every call, so the seed is the order in which it meets the nodes; 0 keeps it as it is.
+    METIS reseeds itself at every call, so the seed permutes the nodes before METIS sees them; seed 0 keeps their order.
+    Temporary files go to `scratch`, or to the system's folder for them.
     """
     with tempfile.TemporaryDirectory(prefix="metis-", dir=scratch) as folder:
-        return _metis(graph, num_parts, seed, Path(folder))
+        return _partition_in(Path(folder), graph, num_parts, seed)
 
 
-def _metis(graph: Graph, num_parts: int, seed: int, folder: Path) -> Array:
+def _partition_in(folder: Path, graph: Graph, num_parts: int, seed: int) -> Array:
     order = np.arange(graph.num_nodes)
     indptr, indices = graph.indptr, graph.indices
     if seed != 0:
         order = np.random.default_rng(np.random.SeedSequence(seed)).permutation(graph.num_nodes)
         indptr, indices = reordered_topology(graph, order)
     for name, array in (("indptr", indptr), ("indices", indices)):
-        save_array(folder / f"{name}.npy", array, np.int64)  # DGL's METIS knows no other
+        save_array(folder / f"{name}.npy", array, np.int64)  # the only index type that DGL's METIS takes
     del indptr, indices
     assignment = np.empty(graph.num_nodes, np.int32)
-    assignment[order] = _metis_in_its_own_process(folder, num_parts)
+    assignment[order] = _run_metis_subprocess(folder, num_parts)
     return assignment
 
 
-def _metis_in_its_own_process(folder: Path, num_parts: int) -> Array:
-    """METIS reads stack and heap before it writes them, so its parts would depend on what ran before in the process.
+def _run_metis_subprocess(folder: Path, num_parts: int) -> Array:
+    """Runs METIS on folder/indptr.npy and indices.npy in a subprocess with a zeroed heap and a fresh stack.
 
-    A process of its own, in which malloc hands out zeros and keeps no old blocks (glibc's perturb and tcache_count) and
-    METIS runs on a new thread's untouched stack, gives the same parts every time. And its memory goes with it.
+    METIS reads stack and heap memory that it has not written, so its result would depend on what ran before in the
+    process. With malloc handing out zeros and reusing no blocks (glibc's perturb and tcache_count), and on a new
+    thread's untouched stack, it gives the same parts every time. Its memory is freed with the process.
     """
-    clean = "glibc.malloc.perturb=255:glibc.malloc.tcache_count=0"
+    zeroed_heap = "glibc.malloc.perturb=255:glibc.malloc.tcache_count=0"
     command = [sys.executable, "-m", __name__, str(folder), str(num_parts)]
-    environment = os.environ | {"GLIBC_TUNABLES": clean, "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True)
-    if done.returncode != 0:
-        reason = (done.stderr.strip().splitlines() or ["no message"])[-1]
-        raise UserError(f"partition=metis: METIS failed ({done.returncode}: {reason}); try partition=random")
-    found: Array = np.load(folder / "assignment.npy", allow_pickle=False)
-    return found
+    environment = os.environ | {"GLIBC_TUNABLES": zeroed_heap, "OMP_NUM_THREADS": "1"}
+    process = subprocess.run(command, env=environment, capture_output=True, text=True)
+    if process.returncode != 0:
+        reason = (process.stderr.strip().splitlines() or ["no message"])[-1]
+        raise UserError(f"partition=metis: METIS failed ({process.returncode}: {reason}); try partition=random")
+    assignment: Array = np.load(folder / "assignment.npy", allow_pickle=False)
+    return assignment
 
 
-def _metis_process(folder: str, num_parts: int) -> None:
-    """What that process runs.
+def _metis_main(folder: str, num_parts: int) -> None:
+    """The main function of the METIS subprocess; writes assignment.npy.
 
-    Not dgl.metis_partition_assignment: it first makes the graph symmetric, which ours is, and spends most of its memory
-    on that. What it calls then takes the topology as it is mapped.
+    dgl.metis_partition_assignment would first make the graph symmetric, which it already is, and spend most of its
+    memory on that. The C function that it then calls takes the memory-mapped topology as it is.
     """
     import dgl
     import torch
 
-    os.chdir(folder)  # METIS keeps the graphs that it has coarsened in files of the folder it runs in
-    columns = [torch.from_numpy(np.load(f"{name}.npy", mmap_mode="r")) for name in ("indptr", "indices")]
+    os.chdir(folder)  # METIS writes coarsened graphs to files in the current folder
+    csc = [torch.from_numpy(np.load(f"{name}.npy", mmap_mode="r")) for name in ("indptr", "indices")]
     no_ids = torch.empty(0, dtype=torch.int64)
-    topology = dgl.graph(("csc", (*columns, no_ids)), num_nodes=len(columns[0]) - 1)
+    topology = dgl.graph(("csc", (*csc, no_ids)), num_nodes=len(csc[0]) - 1)
     no_weights = dgl.backend.to_dgl_nd(torch.empty(0, dtype=torch.int64))
 
-    def cut() -> Array:
+    def partition() -> Array:
         parts = dgl.partition._CAPI_DGLMetisPartition_Hetero(topology._graph, num_parts, no_weights, "k-way", True)
-        found: Array = dgl.utils.toindex(parts).tonumpy()
-        return found
+        assignment: Array = dgl.utils.toindex(parts).tonumpy()
+        return assignment
 
-    # Larger than any stack that glibc would keep and hand out again.
+    # Larger than any stack that glibc would cache and reuse.
     threading.stack_size(64 << 20)
     with ThreadPoolExecutor(1) as thread:
-        np.save("assignment.npy", thread.submit(cut).result().astype(np.int32))
+        np.save("assignment.npy", thread.submit(partition).result().astype(np.int32))
 
 
 if __name__ == "__main__":
     try:
-        _metis_process(sys.argv[1], int(sys.argv[2]))
+        _metis_main(sys.argv[1], int(sys.argv[2]))
     except Exception as error:  # DGL's messages end in a stack trace
         sys.exit((str(error) or type(error).__name__).splitlines()[0])

@@ -1,4 +1,4 @@
-"""Cuts a graph into P parts, with METIS or at random, and writes the partition store that ranks load from."""
+"""Partitions a graph into P parts, with METIS or at random, and writes the partition store that ranks load."""
 
 import contextlib
 import fcntl
@@ -26,10 +26,10 @@ from llcg_dist.errors import UserError
 
 
 def store_path(config: Config) -> Path:
-    """<partition.root>/<dataset>-<partitioner>-<P>-<seed>, from the settings alone: machines need no other file.
+    """<partition.root>/<dataset>-<partitioner>-<P>-<seed>, computed from the settings without reading a file.
 
-    <dataset> is the source and, where it has several graphs, the name (planetoid_Cora); settings that are not the
-    defaults add a hash of them. Where the graph's own files lie (dataset.root) makes no difference.
+    <dataset> is the source and, where it has several graphs, the name (planetoid_Cora); settings other than the
+    defaults add a hash of the dataset's settings. dataset.root has no influence.
     """
     dataset = config.dataset
     label = dataset.name if dataset.name == dataset.source else f"{dataset.source}_{dataset.name}"
@@ -43,8 +43,10 @@ def store_path(config: Config) -> Path:
 def ensure_store(
     config: Config, say: Callable[[str], None] = lambda line: None, access: DataAccess = DataAccess.PART
 ) -> tuple[Path, dict[str, Any]]:
-    """The store of these settings, with what `reads` needs, and its manifest: found, or built now. Builders of the same
-    store take turns."""
+    """(path, manifest) of the store of these settings, with the derived data that `access` needs; built if missing.
+
+    A lock keeps concurrent processes from building the same store twice.
+    """
     path = store_path(config)
     if not (path / "manifest.json").exists():
         with _lock(path.parent):
@@ -69,59 +71,67 @@ def ensure_store(
 
 
 def build_store(config: Config, path: Path, say: Callable[[str], None]) -> None:
+    """Loads the dataset, partitions it and writes the store; the folder appears at `path` when it is complete."""
     P = config.cluster.num_machines
     say(f"loading dataset {config.dataset.name}")
     content = content_hashes(config.dataset)
     graph = load_dataset(config.dataset)
     if graph.num_nodes < P:
         raise UserError(f"cluster.num_machines={P}: more machines than the graph's {graph.num_nodes} nodes")
-    settings = (fingerprint(part, ignore={"root"}) for part in (config.dataset, config.partition))
-    store_id = "".join([*settings, f"{P:04d}", *(digest[:8] for digest in content.values())])
+    store_id = _store_id(config, content)
     with staged_folder(path) as stage:
         say(f"writing the whole graph to {path}")
         write_shard(stage / "global", graph, store_id)
-        graph = read_shard(stage / "global").graph  # mapped from here on: METIS needs the memory
+        graph = read_shard(stage / "global").graph  # memory-mapped from here on: METIS needs the memory
         size = f"{graph.num_nodes:,} nodes and {graph.num_edges:,} edges"
         say(f"cutting {size} into {P} parts ({config.partition.method})")
         assignment = assign_parts(graph, P, config.partition, scratch=stage)
-        members = [np.flatnonzero(assignment == p) for p in range(P)]
-        _require_trainable(graph, members, config)
+        nodes_of_parts = [np.flatnonzero(assignment == p) for p in range(P)]
+        _require_trainable(graph, nodes_of_parts, config)
         shards = {"global": extend_shard(stage / "global", assignment=assignment)}
         say("counting cut edges")
-        cut = cut_edge_counts(graph, assignment, P)
+        cut_edges = cut_edge_counts(graph, assignment, P)
         say(f"writing {P} parts")
         parts = []
-        for p, nodes in enumerate(members):
+        for p, nodes in enumerate(nodes_of_parts):
             part = induced_subgraph(graph, nodes, lazy=True)
             shards[f"part{p}"] = write_shard(stage / f"part{p}", part, store_id, nodes=nodes)
-            parts.append(_describe_part(part, int(cut[p]), shards[f"part{p}"]))
-        manifest = {
-            "schema_version": SCHEMA_VERSION,
-            "store_id": store_id,
-            "dataset": _dataset_identity(config.dataset),
-            "content": content,
-            "partitioner": config.partition.method,
-            "seed": config.partition.seed,
-            "num_parts": P,
-            "num_nodes": graph.num_nodes,
-            "num_edges": graph.num_edges,
-            "num_features": graph.num_features,
-            "num_classes": graph.num_classes,
-            "task": graph.task,
-            "metric": graph.metric,
-            "cut_edges": int(cut.sum()) // 2,
-            "label_counts": graph.label_counts().tolist(),
-            "parts": parts,
-            "shards": shards,
-            "versions": {"llcg_dist": __version__, "numpy": np.__version__},
-        }
-        write_json(stage / "manifest.json", manifest)
+            parts.append(_describe_part(part, int(cut_edges[p]), shards[f"part{p}"]))
+        entries = {"cut_edges": int(cut_edges.sum()) // 2, "label_counts": graph.label_counts().tolist()}
+        manifest = _describe_store(config, graph, store_id, content) | entries | {"parts": parts, "shards": shards}
+        versions = {"llcg_dist": __version__, "numpy": np.__version__}
+        write_json(stage / "manifest.json", manifest | {"versions": versions})
+
+
+def _store_id(config: Config, content: dict[str, str]) -> str:
+    """Identifies the store by its settings and by the content of the user's files."""
+    settings = (fingerprint(section, ignore={"root"}) for section in (config.dataset, config.partition))
+    return "".join([*settings, f"{config.cluster.num_machines:04d}", *(digest[:8] for digest in content.values())])
+
+
+def _describe_store(config: Config, graph: Graph, store_id: str, content: dict[str, str]) -> dict[str, Any]:
+    """The entries of manifest.json that follow from the settings and the full graph."""
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "store_id": store_id,
+        "dataset": _dataset_identity(config.dataset),
+        "content": content,
+        "partitioner": config.partition.method,
+        "seed": config.partition.seed,
+        "num_parts": config.cluster.num_machines,
+        "num_nodes": graph.num_nodes,
+        "num_edges": graph.num_edges,
+        "num_features": graph.num_features,
+        "num_classes": graph.num_classes,
+        "task": graph.task,
+        "metric": graph.metric,
+    }
 
 
 def assign_parts(graph: Graph, num_parts: int, config: PartitionConfig, scratch: Path | None = None) -> Array:
-    """[N] int32: the part of every node; the same bits for the same graph, method and seed.
+    """[N] int32: the part of every node; deterministic for a graph, a method and a seed.
 
-    METIS needs room on a disk for about four times the topology: in `scratch`, or where temporary files go.
+    METIS needs disk space for about four times the topology, in `scratch` or in the system's temporary folder.
     """
     if num_parts == 1:  # METIS dies of SIGFPE on one part
         return np.zeros(graph.num_nodes, np.int32)
@@ -131,8 +141,9 @@ def assign_parts(graph: Graph, num_parts: int, config: PartitionConfig, scratch:
     return metis_parts(graph, num_parts, config.seed, scratch)
 
 
-def _require_trainable(graph: Graph, members: list[Array], config: Config) -> None:
-    for p, nodes in enumerate(members):
+def _require_trainable(graph: Graph, nodes_of_parts: list[Array], config: Config) -> None:
+    """Raises UserError for a part without a training node."""
+    for p, nodes in enumerate(nodes_of_parts):
         if not (graph.split[nodes] == TRAIN).any():
             size = f"part {p} ({len(nodes)} nodes)"
             advice = "use fewer machines (cluster.num_machines), another partition.seed, or partition=random"
@@ -140,6 +151,7 @@ def _require_trainable(graph: Graph, members: list[Array], config: Config) -> No
 
 
 def _describe_part(part: Graph, cut_edges: int, shard: dict[str, Any]) -> dict[str, Any]:
+    """The entry of a part in the manifest."""
     return {
         "nodes": part.num_nodes,
         "edges": part.num_edges,
@@ -151,13 +163,14 @@ def _describe_part(part: Graph, cut_edges: int, shard: dict[str, Any]) -> dict[s
 
 
 def _dataset_identity(config: DatasetConfig) -> dict[str, Any]:
+    """The settings that determine the graph, as they read back from the manifest's JSON."""
     items = {key: value for key, value in flat_items(config).items() if key != "root"}
-    return json.loads(json.dumps(items))  # as it reads back from the manifest
+    return json.loads(json.dumps(items))
 
 
 @contextlib.contextmanager
 def _lock(root: Path) -> Iterator[None]:
-    """One builder at a time under a root. The lock is on the folder itself, so that it leaves no file behind."""
+    """Holds an exclusive lock on a partition root. The folder itself is locked, so that no lock file is left behind."""
     make_folder(root, "partition.root")
     folder = os.open(root, os.O_RDONLY)
     try:
@@ -166,4 +179,4 @@ def _lock(root: Path) -> Iterator[None]:
     finally:
         os.close(folder)
         with contextlib.suppress(OSError):
-            root.rmdir()  # only an empty one goes: nothing was built, nothing is left
+            root.rmdir()  # removes the folder only if it is empty, because nothing was built

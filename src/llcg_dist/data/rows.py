@@ -1,4 +1,4 @@
-"""Arrays larger than memory, a block of rows at a time."""
+"""Arrays larger than memory, processed in chunks of rows."""
 
 from collections.abc import Iterator
 from typing import Any, cast
@@ -8,15 +8,15 @@ import numpy.typing as npt
 
 Array = npt.NDArray[Any]
 
-_VALUES_AT_ONCE = 1 << 24
-"""Values of a feature array that are in memory together: 64 MB of float32."""
+_VALUES_PER_CHUNK = 1 << 24
+"""Values of a feature array that are in memory at a time: 64 MB of float32."""
 
-ENTRIES_AT_ONCE = 1 << 24
-"""Directed edges that are in memory together while a topology is sorted or checked: about 130 MB for each array."""
+ENTRIES_PER_CHUNK = 1 << 24
+"""Directed edges that are in memory at a time while a topology is sorted or checked: about 130 MB per int64 array."""
 
 
 class SelectedRows:
-    """Rows of a memory-mapped array that are read only when sliced: what one part holds of a graph's features."""
+    """base[rows] of a memory-mapped array, lazily: rows are read when sliced. Used for the features of one part."""
 
     def __init__(self, base: Any, rows: Array) -> None:
         self._base, self._rows = base, rows
@@ -31,21 +31,21 @@ class SelectedRows:
 
 
 def select_rows(array: Array, rows: Array) -> Array:
-    """array[rows], left on disk where the array is."""
+    """array[rows]; lazy where the array is memory-mapped."""
     if isinstance(array, np.memmap | SelectedRows):
         return cast(Array, SelectedRows(array, rows))
     return array[rows]
 
 
-def row_slices(array: Array, values_at_once: int = _VALUES_AT_ONCE) -> Iterator[slice]:
-    """Slices that cover the rows in order, each of a bounded number of values."""
+def row_slices(array: Array, values_per_chunk: int = _VALUES_PER_CHUNK) -> Iterator[slice]:
+    """Slices that cover the rows in order, each of at most `values_per_chunk` values (or one row)."""
     width = int(np.prod(array.shape[1:], dtype=np.int64))
-    step = max(1, values_at_once // max(1, width))
+    step = max(1, values_per_chunk // max(1, width))
     for start in range(0, len(array), step):
         yield slice(start, min(start + step, len(array)))
 
 
-def first_not_finite(array: Array) -> tuple[int, int] | None:
+def first_nonfinite(array: Array) -> tuple[int, int] | None:
     """(row, column) of the first NaN or infinite value of [N, F], or None."""
     for rows in row_slices(array):
         finite = np.isfinite(array[rows])
@@ -55,11 +55,11 @@ def first_not_finite(array: Array) -> tuple[int, int] | None:
     return None
 
 
-def row_ranges(indptr: Array, entries_at_once: int) -> Iterator[tuple[int, int]]:
-    """Ranges of a CSR's rows that cover them in order, each of a bounded number of entries (or one row)."""
+def row_ranges(indptr: Array, entries_per_chunk: int) -> Iterator[tuple[int, int]]:
+    """Ranges (start, stop) that cover the rows of a CSR in order, each of at most `entries_per_chunk` (or one row)."""
     start, last = 0, len(indptr) - 1
     while start < last:
-        limit = int(indptr[start]) + entries_at_once
+        limit = int(indptr[start]) + entries_per_chunk
         stop = max(start + 1, int(np.searchsorted(indptr, limit, side="right")) - 1)
         yield start, min(stop, last)
         start = stop

@@ -1,4 +1,4 @@
-"""A host's share of a partition store: the folders that its ranks open, and no others."""
+"""Copies the folders of a partition store that the ranks of one host open, and no others, for that host."""
 
 import shutil
 from collections.abc import Sequence
@@ -7,18 +7,19 @@ from pathlib import Path
 from llcg_dist.data.atomic_files import make_folder, staged_folder
 from llcg_dist.errors import UserError
 
-SERVER = "server"
+SERVER_HOLDER = "server"
+"""The name of the server among the holders that `llcg partition --share` lists."""
 
 
 def write_share(store: Path, num_parts: int, holders: Sequence[str], root: Path) -> Path:
-    """Copies what these `holders` (part numbers, or server) need to a partition root of another host; returns where.
+    """Copies what the `holders` (part numbers, or `server`) need into the partition root `root`; returns its path.
 
-    A machine needs its part; the server the whole graph and the manifest. What they share (topology/) goes to all.
+    A machine needs its part; the server needs the full graph and the manifest; topology/ goes to all.
     """
     chosen = [path for path in sorted(store.iterdir()) if any(_needs(holder, path.name) for holder in holders)]
     for holder in holders:
-        if holder != SERVER and not (holder.isdecimal() and int(holder) < num_parts):
-            raise UserError(f"--share: {holder!r} is neither a part of 0..{num_parts - 1} nor {SERVER}")
+        if holder != SERVER_HOLDER and not (holder.isdecimal() and int(holder) < num_parts):
+            raise UserError(f"--share: {holder!r} is neither a part of 0..{num_parts - 1} nor {SERVER_HOLDER}")
     target = root / store.name
     if target.exists():
         raise UserError(f"--to: {target} is there already; remove it first")
@@ -35,4 +36,4 @@ def write_share(store: Path, num_parts: int, holders: Sequence[str], root: Path)
 def _needs(holder: str, name: str) -> bool:
     if name.startswith("part"):
         return name == f"part{holder}"
-    return holder == SERVER or name == "topology"
+    return holder == SERVER_HOLDER or name == "topology"

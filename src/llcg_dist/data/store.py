@@ -1,25 +1,25 @@
 """Graphs on disk: plain `.npy` files and a JSON file that describes them, opened memory-mapped and without pickle.
 
-A partition store, written by `partition.py` and read a folder at a time:
+A partition store, written by data/partition.py and read one folder at a time:
 
     <partition.root>/<dataset>-<partitioner>-<P>-<seed>/
         manifest.json      schema version, partitioner, seed, cut edges, labels per part, versions, checksums
-        global/            the whole graph, for the server only
+        global/            the full graph, for the server only
             graph.json     sizes, types and sha256 of the arrays beside it, task, metric, classes
             indptr.npy  indices.npy  features.npy  labels.npy  split.npy
             assignment.npy the part of every node
             node_names.npy  class_names.npy  feature_names.npy    the user's own, where the data has them
         part0/ … part<P-1>/
-            graph.json  indptr.npy … split.npy     what one machine holds, and all it ever opens
+            graph.json  indptr.npy … split.npy     the subgraph of one machine, and all that it opens
             nodes.npy      the global ids of its nodes
-            halo/<storage_overhead>/       subgraph_approx alone: remote nodes stored with the part, see extras.py
+            halo/<storage_overhead>/       subgraph_approx alone: remote nodes of the part, see data/derived.py
                 arrays.json  nodes.npy  features.npy  indptr.npy  indices.npy
-        topology/          ggs and full_sync alone: the whole graph's edges, without a feature or a label
+        topology/          ggs and full_sync alone: the full graph's edges, without features and labels
             arrays.json  indptr.npy  indices.npy
-            owner.npy  position.npy        the part of every node, and its row there
+            owner.npy  position.npy        the part of every node, and its row within that part
 
-A machine needs nothing but its own folder (and topology/, where its method has one): `manifest.json` tells of all parts
-and is for the server and for people.
+A machine needs nothing but its own folder, and topology/ where its method reads it. `manifest.json` describes all parts
+and is read by the server and by people.
 """
 
 import hashlib
@@ -32,14 +32,14 @@ from typing import Any
 import numpy as np
 
 from llcg_dist.data.atomic_files import save_array, write_json
-from llcg_dist.data.graph import METRICS, NAMED, TASKS, Graph
+from llcg_dist.data.graph import METRICS, NAMED_ITEMS, TASKS, Graph
 from llcg_dist.data.rows import Array
 from llcg_dist.errors import UserError
 
 SCHEMA_VERSION = 1
-_ARRAY_NAME = re.compile("[a-z_]{1,40}")  # a name becomes a path: nothing that could lead out of the folder
+_ARRAY_NAME = re.compile("[a-z_]{1,40}")  # a name becomes a path, and must not lead out of the folder
 _REBUILD = "remove the store and build it again with `llcg partition`"
-_MANIFEST = {
+_MANIFEST_TYPES = {
     "store_id": str,
     "dataset": dict,
     "num_parts": int,
@@ -48,12 +48,12 @@ _MANIFEST = {
     "label_counts": list,
     "parts": list,
 }
-_ARRAYS = ("indptr", "indices", "features", "labels", "split")
+_GRAPH_ARRAYS = ("indptr", "indices", "features", "labels", "split")
 
 
 @dataclass(frozen=True)
 class Shard:
-    """One folder of a store: a graph and the arrays that came with it, memory-mapped."""
+    """global/ or part<p>/ of a store, opened memory-mapped: the graph, extra arrays, and the content of graph.json."""
 
     graph: Graph
     extra: dict[str, Array]
@@ -61,66 +61,70 @@ class Shard:
 
     @property
     def store_id(self) -> str:
-        """The same for all folders of one store, and for no other store."""
+        """Equal in all folders of one store, and different in any other store."""
         return str(self.meta["store_id"])
 
 
 def write_shard(folder: Path, graph: Graph, store_id: str, **extra: Array) -> dict[str, Any]:
-    """Writes a graph and extra arrays; returns the description that also goes into the manifest."""
+    """Writes a graph and extra arrays; returns the content of graph.json, which also goes into the manifest."""
     names = {f"{what}_names": names for what, names in graph.names.items()}
-    arrays = {name: getattr(graph, name) for name in _ARRAYS} | names | extra
-    kinds = {"num_classes": graph.num_classes, "task": graph.task, "metric": graph.metric}
-    return _write(folder, "graph.json", arrays, {"store_id": store_id} | kinds)
+    arrays = {name: getattr(graph, name) for name in _GRAPH_ARRAYS} | names | extra
+    fields = {"store_id": store_id, "num_classes": graph.num_classes, "task": graph.task, "metric": graph.metric}
+    return _write(folder, "graph.json", arrays, fields)
 
 
 def write_arrays(folder: Path, arrays: dict[str, Array], store_id: str) -> dict[str, Any]:
-    """Writes arrays that belong to a store; returns their description."""
+    """Writes arrays that belong to a store; returns the content of arrays.json."""
     return _write(folder, "arrays.json", arrays, {"store_id": store_id})
 
 
 def extend_shard(folder: Path, **extra: Array) -> dict[str, Any]:
-    """Adds arrays to a folder that write_shard wrote; returns its description as it is now."""
-    about = read_json(folder / "graph.json")
-    earlier = about.pop("arrays")
-    return _write(folder, "graph.json", extra, about, earlier)
+    """Adds arrays to a folder that write_shard wrote; returns the new content of graph.json."""
+    fields = read_json(folder / "graph.json")
+    present = fields.pop("arrays")
+    return _write(folder, "graph.json", extra, fields, present)
 
 
 def _write(
     folder: Path,
-    name_of_description: str,
+    json_name: str,
     arrays: dict[str, Array],
-    about: dict[str, Any],
-    earlier: dict[str, Any] | None = None,
+    fields: dict[str, Any],
+    present: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
+    """Writes arrays as .npy files, and a JSON file with `fields` and each array's dtype, shape, size and checksum.
+
+    `present` are the descriptions of arrays that the folder holds already.
+    """
     folder.mkdir(parents=True, exist_ok=True)
-    described = dict(earlier or {})
+    described = dict(present or {})
     for name, array in arrays.items():
         save_array(folder / f"{name}.npy", array)
         described[name] = {
             "dtype": str(array.dtype),
             "shape": list(array.shape),
             "bytes": (folder / f"{name}.npy").stat().st_size,
-            "sha256": _sha256(folder / f"{name}.npy"),
+            "sha256": file_sha256(folder / f"{name}.npy"),
         }
-    meta = {"schema_version": SCHEMA_VERSION} | about | {"arrays": described}
-    write_json(folder / name_of_description, meta)
+    meta = {"schema_version": SCHEMA_VERSION} | fields | {"arrays": described}
+    write_json(folder / json_name, meta)
     return meta
 
 
 def read_shard(folder: Path, verify: str = "sizes") -> Shard:
-    """Opens one folder, checking its files against graph.json: `sizes` their sizes and types, `full` their content."""
+    """Opens one folder and checks its files against graph.json: `sizes` dtypes and shapes, `full` also checksums."""
     path = folder / "graph.json"
-    meta, arrays = _read(path, _ARRAYS, ("num_classes", "task", "metric"), verify)
+    meta, arrays = _read(path, _GRAPH_ARRAYS, ("num_classes", "task", "metric"), verify)
     fields: dict[str, Any] = {key: meta[key] for key in ("num_classes", "task", "metric")}
-    fields |= {name: arrays.pop(name) for name in _ARRAYS}
-    names = {what: arrays.pop(f"{what}_names") for what in NAMED if f"{what}_names" in arrays}
+    fields |= {name: arrays.pop(name) for name in _GRAPH_ARRAYS}
+    names = {what: arrays.pop(f"{what}_names") for what in NAMED_ITEMS if f"{what}_names" in arrays}
     graph = Graph(**fields, names=names)
     _check_graph(path, graph)
     return Shard(graph, arrays, meta)
 
 
 def read_arrays(folder: Path, required: tuple[str, ...], store_id: str, verify: str = "sizes") -> dict[str, Array]:
-    """What write_arrays wrote for this store; raises UserError where it is another store's."""
+    """Opens what write_arrays wrote; raises UserError where it belongs to another store."""
     path = folder / "arrays.json"
     meta, arrays = _read(path, required, (), verify)
     if str(meta["store_id"]) != store_id:
@@ -131,6 +135,7 @@ def read_arrays(folder: Path, required: tuple[str, ...], store_id: str, verify: 
 def _read(
     path: Path, required: tuple[str, ...], keys: tuple[str, ...], verify: str
 ) -> tuple[dict[str, Any], dict[str, Array]]:
+    """(content of the JSON file `path`, the arrays that it describes); `keys` and `required` arrays must be there."""
     meta = read_json(path)
     _check_version(path, meta)
     try:
@@ -139,19 +144,19 @@ def _read(
             str(meta[key])
     except (KeyError, TypeError, AttributeError) as error:
         raise UserError(f"{path}: {error} is missing or of the wrong kind; {_REBUILD}") from None
-    odd = [name for name in described if not _ARRAY_NAME.fullmatch(name)]
+    invalid = [name for name in described if not _ARRAY_NAME.fullmatch(name)]
     missing = [name for name in required if name not in described]
-    if odd or missing:
-        wrong = f"{odd[0]!r} is no array's name" if odd else f"the array {missing[0]} is missing"
-        raise UserError(f"{path}: {wrong}; {_REBUILD}")
+    if invalid or missing:
+        reason = f"{invalid[0]!r} is no array's name" if invalid else f"the array {missing[0]} is missing"
+        raise UserError(f"{path}: {reason}; {_REBUILD}")
     return meta, {name: _open_array(path.parent / f"{name}.npy", *entry, verify) for name, entry in described.items()}
 
 
 def _check_graph(path: Path, graph: Graph) -> None:
-    """What would crash a rank or read past an array: cheap checks, whatever `verify` says."""
+    """Cheap consistency checks, whatever `verify` says: without them a rank could crash or read past an array."""
     num_nodes = graph.num_nodes
     rows = {name: len(getattr(graph, name)) for name in ("features", "labels", "split")}
-    sound = (
+    consistent = (
         graph.indptr.ndim == graph.indices.ndim == graph.split.ndim == 1
         and graph.features.ndim == 2
         and graph.indptr.dtype == graph.indices.dtype
@@ -165,21 +170,22 @@ def _check_graph(path: Path, graph: Graph) -> None:
         and graph.task in TASKS
         and graph.metric in METRICS
     )
-    if not sound:
+    if not consistent:
         raise UserError(f"{path}: the arrays do not fit together; {_REBUILD}")
 
 
 def read_manifest(store: Path) -> dict[str, Any]:
+    """The content of manifest.json; raises UserError where keys are missing, or the counts of a part."""
     path = store / "manifest.json"
     manifest = read_json(path)
     _check_version(path, manifest)
-    for key, kind in _MANIFEST.items():
+    for key, kind in _MANIFEST_TYPES.items():
         if not isinstance(manifest.get(key), kind):
             raise UserError(f"{path}: {key} is missing or of the wrong kind; {_REBUILD}")
     for part in manifest["parts"]:
         counts = ("nodes", "edges", "cut_edges", "train_nodes", "bytes")
-        sound = isinstance(part, dict) and all(isinstance(part.get(key), int) and part[key] >= 0 for key in counts)
-        if not sound or not _are_counts(part.get("label_counts"), len(manifest["label_counts"])):
+        complete = isinstance(part, dict) and all(isinstance(part.get(key), int) and part[key] >= 0 for key in counts)
+        if not complete or not _are_counts(part.get("label_counts"), len(manifest["label_counts"])):
             raise UserError(f"{path}: a part's description is damaged; {_REBUILD}")
     if len(manifest["parts"]) != manifest["num_parts"] or not _are_counts(manifest["label_counts"]):
         raise UserError(f"{path}: the parts do not fit together; {_REBUILD}")
@@ -187,17 +193,18 @@ def read_manifest(store: Path) -> dict[str, Any]:
 
 
 def _are_counts(values: Any, length: int | None = None) -> bool:
-    whole = isinstance(values, list) and all(isinstance(value, int) and value >= 0 for value in values)
-    return whole and (length is None or len(values) == length)
+    are_counts = isinstance(values, list) and all(isinstance(value, int) and value >= 0 for value in values)
+    return are_counts and (length is None or len(values) == length)
 
 
 def parts_on_disk(store: Path) -> list[int]:
-    """The parts that this disk holds."""
+    """The numbers of the parts whose folders are in this store, ascending."""
     names = (path.parent.name for path in store.glob("part*/graph.json"))
     return sorted(int(name[4:]) for name in names if name[4:].isdigit())
 
 
 def read_json(path: Path) -> dict[str, Any]:
+    """A JSON object; raises UserError for a missing file or other content."""
     try:
         content = json.loads(path.read_bytes())
     except FileNotFoundError:
@@ -210,13 +217,14 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def _check_version(path: Path, meta: dict[str, Any]) -> None:
-    found = meta.get("schema_version")
-    if found != SCHEMA_VERSION:
-        rule = f"schema version {found}, this program reads {SCHEMA_VERSION}; {_REBUILD}"
+    version = meta.get("schema_version")
+    if version != SCHEMA_VERSION:
+        rule = f"schema version {version}, this program reads {SCHEMA_VERSION}; {_REBUILD}"
         raise UserError(f"{path}: {rule}")
 
 
 def _open_array(path: Path, dtype: str, shape: list[int], sha256: str, verify: str) -> Array:
+    """Maps one .npy file into memory and checks it against its description."""
     try:
         array: Array = np.load(path, mmap_mode="r", allow_pickle=False)
     except FileNotFoundError:
@@ -226,11 +234,12 @@ def _open_array(path: Path, dtype: str, shape: list[int], sha256: str, verify: s
         raise UserError(f"{path}: not a readable .npy file ({reason}); {_REBUILD}") from None
     if str(array.dtype) != dtype or list(array.shape) != shape:
         raise UserError(f"{path}: holds {array.dtype}{list(array.shape)}, graph.json says {dtype}{shape}; {_REBUILD}")
-    if verify == "full" and _sha256(path) != sha256:
+    if verify == "full" and file_sha256(path) != sha256:
         raise UserError(f"{path}: its content is not what was written (sha256); {_REBUILD}")
     return array
 
 
-def _sha256(path: Path) -> str:
+def file_sha256(path: Path) -> str:
+    """The checksum of a file in hex digits."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

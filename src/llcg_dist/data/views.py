@@ -1,7 +1,8 @@
-"""What gradient steps are taken on: nodes to sample around, their features and their labels.
+"""Views: the topology, features, labels and training nodes that gradient steps are computed on.
 
-A view numbers nodes as its topology does. Where the rows come from differs: a graph of one's own, a part with a stored
-halo of remote nodes (subgraph_approx), or the whole topology with features that other machines hold (ggs, full_sync).
+A view numbers nodes as its topology does. Views differ in where feature rows come from: a graph that is all local, a
+part with a stored halo of remote nodes (subgraph_approx), or the full topology with features that other machines send
+on request (ggs, full_sync).
 """
 
 from typing import Protocol
@@ -22,17 +23,17 @@ class View(Protocol):
     num_classes: int
     topology: Topology
     train_nodes: Array
-    """Nodes that mini-batches are drawn from."""
+    """The nodes that mini-batches are drawn from."""
 
     def features(self, nodes: Tensor) -> Rows:
         """[len(nodes), F]"""
 
     def labels(self, nodes: Tensor) -> Tensor:
-        """Of training nodes."""
+        """[len(nodes)] or [len(nodes), C]; defined for training nodes."""
 
 
 class GraphView:
-    """A graph that is all here: the server's whole one, or a part without its cut edges."""
+    """A graph that is all local: the server's full graph, or a part without its cut edges."""
 
     def __init__(self, graph: Graph, train_nodes: Array | None = None) -> None:
         self.task, self.num_features, self.num_classes = graph.task, graph.num_features, graph.num_classes
@@ -48,11 +49,14 @@ class GraphView:
 
 
 class SubgraphView(GraphView):
-    """What a machine reads, rebuilt from the whole graph: `nodes`, of which the first `own` are the part's and may be
-    trained on, and the edges among them. Rows stay where they are."""
+    """The subgraph of the full `graph` induced by `nodes`: what a machine reads, rebuilt at the server.
 
-    def __init__(self, graph: Graph, nodes: Array, own: int) -> None:
-        super().__init__(graph, train_nodes=np.flatnonzero(graph.split[nodes[:own]] == TRAIN))
+    The first `num_own` nodes are the part's own and may be trained on; the others are its halo. Features and labels are
+    not copied.
+    """
+
+    def __init__(self, graph: Graph, nodes: Array, num_own: int) -> None:
+        super().__init__(graph, train_nodes=np.flatnonzero(graph.split[nodes[:num_own]] == TRAIN))
         self.topology = induced_topology(graph, nodes)
         self._nodes = torch.from_numpy(nodes)
 
@@ -64,33 +68,34 @@ class SubgraphView(GraphView):
 
 
 class HaloView(GraphView):
-    """A part (nodes 0..n-1) and the remote nodes stored with it (n and up), which are read and never trained on."""
+    """A part (nodes 0..n-1) and its halo of remote nodes (n and up), which are sampled but never trained on."""
 
     def __init__(self, part: Graph, topology: Topology, halo_features: Array) -> None:
         super().__init__(part)
         self.topology = topology
-        self._own = part.num_nodes
+        self._num_own = part.num_nodes
         self._halo = torch.from_numpy(halo_features)
 
     def features(self, nodes: Tensor) -> Tensor:
         rows = torch.empty(len(nodes), self.num_features, dtype=self._features.dtype)
-        own = nodes < self._own
+        own = nodes < self._num_own
         rows[own] = self._features[nodes[own]]
-        rows[~own] = self._halo[nodes[~own] - self._own]
+        rows[~own] = self._halo[nodes[~own] - self._num_own]
         return rows
 
 
 class RowSource(Protocol):
-    """Gets rows of features that other machines hold."""
+    """Fetches rows of features that other machines hold."""
 
     def fetch(self, wanted: list[Tensor]) -> list[Tensor]:
-        """wanted[q]: row numbers within part q, none for the own part; the rows in the same order."""
+        """wanted[q] holds row numbers within part q, none for the own part; returns [len(wanted[q]), F] for each q."""
 
 
 class GlobalView(GraphView):
-    """The whole topology, the features and labels of one's own part, and everyone else's features on request.
+    """The full topology, the features and labels of the own part, and the features of other parts on request.
 
-    `owner` [N] is the part of every node, `position` [N] its row there, `nodes` [n] the global numbers of the own part.
+    `owner` [N] is the part of every node, `position` [N] its row within that part, `nodes` [n] the global numbers of
+    the own part's nodes, `index` the own part's number.
     """
 
     def __init__(
@@ -108,10 +113,10 @@ class GlobalView(GraphView):
         by_part = list(position[order].split(torch.bincount(owner, minlength=self._num_parts).tolist()))
         own = self._features.index_select(0, by_part[self._part])
         by_part[self._part] = by_part[self._part][:0]
-        found = self._rows.fetch(by_part)
-        found[self._part] = own
+        fetched = self._rows.fetch(by_part)
+        fetched[self._part] = own
         rows = torch.empty(len(nodes), self.num_features, dtype=self._features.dtype)
-        return rows.index_copy_(0, order, torch.cat(found))
+        return rows.index_copy_(0, order, torch.cat(fetched))
 
     def labels(self, nodes: Tensor) -> Tensor:
         return self._labels[self._position[nodes]]

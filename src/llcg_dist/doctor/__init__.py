@@ -1,8 +1,8 @@
-"""Whether a job can work, before anything starts: from the manifest of its parts and the host it is to run on.
+"""Checks before a job starts whether it can work: the host, the parts, the memory of every rank, the traffic.
 
-host.py reads the facts, *_rules.py turn facts into findings; plan.py, with memory.py and batches.py, predicts what
-ranks will need, traffic.py what they will send. `llcg doctor` shows it all, every `llcg train` begins with the cheap
-part.
+host.py reads facts about the host; host_rules.py, part_rules.py and memory_rules.py turn facts into findings; plan.py,
+with memory.py and batches.py, predicts the memory of the ranks, and traffic.py the bytes of a round. `llcg doctor` runs
+all of it, `llcg train` the checks that take a second or two.
 """
 
 from pathlib import Path
@@ -23,15 +23,15 @@ __all__ = ["ERROR", "OK", "WARN", "Finding", "check_job", "check_parts_and_memor
 
 
 def num_processes(config: Config, algorithm: Algorithm) -> int:
-    """How many processes the job is."""
-    alone = not algorithm.trains_on_parts or config.cluster.backend == "loopback"
-    return 1 if alone else 1 + config.cluster.num_machines
+    """How many processes the job has: one per rank, or a single one."""
+    one_process = not algorithm.trains_on_parts or config.cluster.backend == "loopback"
+    return 1 if one_process else 1 + config.cluster.num_machines
 
 
 def check_job(config: Config, algorithm: Algorithm, store: Path, manifest: dict[str, Any], host: Host) -> list[Finding]:
-    """Every check that takes no longer than a second or two."""
-    here = check_host(host, config.cluster, num_processes(config, algorithm))
-    return [*here, *check_parts_and_memory(config, algorithm, store, manifest, host)]
+    """All checks of a job whose ranks all run on this host; takes a second or two."""
+    host_findings = check_host(host, config.cluster, num_processes(config, algorithm))
+    return [*host_findings, *check_parts_and_memory(config, algorithm, store, manifest, host)]
 
 
 def check_parts_and_memory(
@@ -42,23 +42,23 @@ def check_parts_and_memory(
     host: Host,
     ranks_here: int | None = None,
 ) -> list[Finding]:
-    """`ranks_here`: how many of the ranks run on this host, the server among them; default all."""
+    """`ranks_here`: the number of ranks that run on this host, of which one is the server; default: all ranks."""
     findings = check_parts(config, manifest) if algorithm.trains_on_parts else []
     if any(finding.level == ERROR for finding in findings):
         return findings
-    whole = read_shard(store / "global").graph
+    full_graph = read_shard(store / "global").graph
     parts = range(manifest["num_parts"]) if algorithm.trains_on_parts else []
-    graphs = [read_shard(store / f"part{part}").graph for part in parts]
+    part_graphs = [read_shard(store / f"part{part}").graph for part in parts]
     on_gpu = host.gpus > 0 and config.cluster.device != "cpu"
-    plan = make_plan(config, whole, graphs, algorithm.trains_on_parts, on_gpu)
+    plan = make_plan(config, full_graph, part_graphs, algorithm.trains_on_parts, on_gpu)
     server, *machines = plan.ranks
-    here = [server, *sorted(machines, key=lambda need: need.resident, reverse=True)][:ranks_here]
-    trained = {f"part {part}": graph for part, graph in enumerate(graphs)}
-    if corrects(config) or not graphs:
-        trained["the graph"] = whole
+    local_ranks = [server, *sorted(machines, key=lambda rank: rank.resident, reverse=True)][:ranks_here]
+    trained_graphs = {f"part {part}": graph for part, graph in enumerate(part_graphs)}
+    if corrects(config) or not part_graphs:
+        trained_graphs["the graph"] = full_graph
     return [
         *findings,
-        *check_single_rows(config, trained),
-        *check_memory(here, host.memory_total, host.memory_free),
-        *check_correction(config, plan, whole.num_nodes, host.memory_free),
+        *check_single_rows(config, trained_graphs),
+        *check_memory(local_ranks, host.memory_total, host.memory_free),
+        *check_correction(config, plan, full_graph.num_nodes, host.memory_free),
     ]

@@ -1,4 +1,4 @@
-"""What an examination finds: one line each, with what to do about it."""
+"""Findings: the results of checks, one line each, with advice; and byte counts in readable units."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ OK, WARN, ERROR = "ok", "warn", "error"
 
 @dataclass(frozen=True)
 class Finding:
-    """`level` is ok, warn (the job works, but not as it should) or error (the job cannot work)."""
+    """The result of a check: `level` is ok, warn (the job works, but badly) or error (the job cannot work)."""
 
     level: str
     group: str
@@ -19,7 +19,7 @@ class Finding:
         return f"{self.what}; {self.advice}" if self.advice else self.what
 
 
-def size(num_bytes: float) -> str:
+def format_bytes(num_bytes: float) -> str:
     """1.5 GB, 310 MB, 6.0 KB."""
     for unit, scale in (("GB", 1e9), ("MB", 1e6), ("KB", 1e3)):
         if num_bytes >= scale:

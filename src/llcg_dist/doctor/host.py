@@ -1,4 +1,4 @@
-"""What this host has: memory, cores, GPUs, network interfaces, versions. Read from the system; no rule is here."""
+"""Facts about this host, read from the system: memory, cores, GPUs, network interfaces, package versions."""
 
 import importlib.metadata
 import os
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from llcg_dist.comm.network import interfaces, listen_on
 
-TESTED = {
+TESTED_VERSIONS = {
     "python": "3.11",
     "torch": "2.13.0",
     "dgl": "1.1.3",
@@ -19,16 +19,17 @@ TESTED = {
     "ogb": "1.3.6",
     "numpy": "2.4.6",
 }
-"""The versions that the tests run with: those of constraints.txt, which does not travel with the package."""
+"""The versions that the tests run with: a copy of constraints.txt, which is not part of the installed package."""
 
-_UNLIMITED = 1 << 60
+_UNLIMITED_BYTES = 1 << 60
+"""Memory limits of control groups at or above this stand for no limit."""
 
 
 @dataclass(frozen=True)
 class Host:
-    """Memory in bytes; `versions` holds None where a package is missing, `interfaces` an address of each name.
+    """Memory in bytes; `versions` {package: version, None if missing}; `interfaces` {name: its first address}.
 
-    `cannot_listen` says why no port can be opened on `address`; None where one can.
+    `listen_failure` is the reason why no port can be opened on `address`; None if one can.
     """
 
     memory_total: int
@@ -39,32 +40,32 @@ class Host:
     interfaces: dict[str, str]
     wanted_interface: str | None
     address: str
-    cannot_listen: str | None
+    listen_failure: str | None
 
 
 def this_host(interface: str | None = None) -> Host:
-    """`interface`: cluster.interface."""
+    """Reads the facts of this host. `interface`: the setting cluster.interface."""
     total, free = memory()
-    here = {name: addresses[0] for name, addresses in interfaces().items() if addresses}
+    first_addresses = {name: addresses[0] for name, addresses in interfaces().items() if addresses}
     wanted = interface or os.environ.get("GLOO_SOCKET_IFNAME") or None
-    address = here.get(wanted or "", "127.0.0.1")
-    versions = {name: version(name) for name in TESTED}
+    address = first_addresses.get(wanted or "", "127.0.0.1")
+    versions = {name: version(name) for name in TESTED_VERSIONS}
     cores = len(os.sched_getaffinity(0))
-    return Host(total, free, cores, num_gpus(), versions, here, wanted, address, why_not_listen(address))
+    return Host(total, free, cores, num_gpus(), versions, first_addresses, wanted, address, listen_failure(address))
 
 
 def memory(root: Path = Path("/")) -> tuple[int, int]:
-    """(what there is, what is free) for this process: the host's, or its control group's where that is less."""
+    """(total, free) bytes of memory for this process: the host's, or its control groups' where they are less."""
     lines = (line.split() for line in (root / "proc/meminfo").read_text().splitlines())
-    known = {words[0]: int(words[1]) * 1024 for words in lines}
-    total, free = known["MemTotal:"], known["MemAvailable:"]
-    for limit, used in _group_limits(root):
+    meminfo = {words[0]: int(words[1]) * 1024 for words in lines}
+    total, free = meminfo["MemTotal:"], meminfo["MemAvailable:"]
+    for limit, used in _cgroup_limits(root):
         total, free = min(total, limit), min(free, max(0, limit - used))
     return total, free
 
 
-def _group_limits(root: Path) -> Iterator[tuple[int, int]]:
-    """(limit, used) of each control group around this process, version 1 or 2; cached files do not count as used."""
+def _cgroup_limits(root: Path) -> Iterator[tuple[int, int]]:
+    """(limit, used) bytes of each control group (cgroup v1 or v2) of this process; used excludes the page cache."""
     try:
         groups = [line.split(":", 2) for line in (root / "proc/self/cgroup").read_text().splitlines()]
     except OSError:
@@ -79,22 +80,23 @@ def _group_limits(root: Path) -> Iterator[tuple[int, int]]:
             )
         else:
             continue
-        own = Path(path.lstrip("/"))
-        for folder in {root / base / around for around in (own, *own.parents)}:
-            limit, used = _number(folder / names[0]), _number(folder / names[1])
-            if limit is not None and used is not None and limit < _UNLIMITED:
-                yield limit, max(0, used - _cached(folder / "memory.stat", names[2]))
+        group = Path(path.lstrip("/"))
+        for folder in {root / base / ancestor for ancestor in (group, *group.parents)}:
+            limit, used = _read_int(folder / names[0]), _read_int(folder / names[1])
+            if limit is not None and used is not None and limit < _UNLIMITED_BYTES:
+                yield limit, max(0, used - _read_stat(folder / "memory.stat", names[2]))
 
 
-def _number(path: Path) -> int | None:
-    """None where the file is not there, or says `max`."""
+def _read_int(path: Path) -> int | None:
+    """The number in a file; None if there is no such file, or it holds `max`."""
     try:
         return int(path.read_text())
     except (OSError, ValueError):
         return None
 
 
-def _cached(path: Path, key: str) -> int:
+def _read_stat(path: Path, key: str) -> int:
+    """The number after `key` in memory.stat; 0 if it is not there."""
     try:
         words = (line.split() for line in path.read_text().splitlines())
         return next((int(value) for name, value in words if name == key), 0)
@@ -102,8 +104,8 @@ def _cached(path: Path, key: str) -> int:
         return 0
 
 
-def why_not_listen(address: str) -> str | None:
-    """Opens a port, any port, and closes it again."""
+def listen_failure(address: str) -> str | None:
+    """Why no port can be opened on this address; None if one can. Opens any free port and closes it again."""
     try:
         listen_on(address, 0).close()
     except OSError as error:
@@ -112,6 +114,7 @@ def why_not_listen(address: str) -> str | None:
 
 
 def version(package: str) -> str | None:
+    """The installed version of a package, or of Python; None if it is not installed."""
     if package == "python":
         return platform.python_version()
     try:
@@ -121,6 +124,7 @@ def version(package: str) -> str | None:
 
 
 def num_gpus() -> int:
+    """GPUs that torch can use."""
     import torch
 
     return torch.cuda.device_count()

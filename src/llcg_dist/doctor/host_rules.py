@@ -1,13 +1,13 @@
-"""Whether a host can run its share of a job: versions, network, devices, cores."""
+"""Checks whether a host can run its ranks of a job: network, devices, cores, package versions."""
 
 from llcg_dist.config.schema import ClusterConfig
 from llcg_dist.doctor.findings import ERROR, OK, WARN, Finding
-from llcg_dist.doctor.host import TESTED, Host
+from llcg_dist.doctor.host import TESTED_VERSIONS, Host
 from llcg_dist.job.devices import threads_per_rank
 
 
 def check_host(host: Host, cluster: ClusterConfig, ranks: int) -> list[Finding]:
-    """`ranks` of the job run here."""
+    """All checks of a host that runs `ranks` ranks of the job."""
     return [
         *check_network(host, ranks),
         *check_devices(host.gpus, cluster, ranks),
@@ -17,7 +17,7 @@ def check_host(host: Host, cluster: ClusterConfig, ranks: int) -> list[Finding]:
 
 
 def check_processes(started: str | None, wanted: int) -> list[Finding]:
-    """`started`: WORLD_SIZE, where a launcher has set it."""
+    """Compares WORLD_SIZE (`started`; None if no launcher has set it) with the number of processes of the job."""
     if started is not None and started != str(wanted):
         advice = f"start {wanted} in all (torchrun --nproc-per-node on one host), or set cluster.num_machines"
         return [Finding(ERROR, "host", f"the job is {wanted} process(es), but WORLD_SIZE={started}", advice)]
@@ -26,21 +26,25 @@ def check_processes(started: str | None, wanted: int) -> list[Finding]:
 
 def check_versions(versions: dict[str, str | None]) -> list[Finding]:
     findings = []
-    for name, tested in TESTED.items():
-        found = versions.get(name)
-        if found is None:
+    for name, tested in TESTED_VERSIONS.items():
+        installed = versions.get(name)
+        if installed is None:
             advice = f"install it: pip install -c constraints.txt {name}"
             findings.append(Finding(ERROR, "versions", f"{name} is not installed", advice))
-        elif not _matches(found, tested):
+        elif not _matches(installed, tested):
             advice = "install with -c constraints.txt if anything odd happens"
-            findings.append(Finding(WARN, "versions", f"{name} {found} is not the tested {tested}", advice))
-    good = [f"{name} {versions[name]}" for name, tested in TESTED.items() if _matches(versions.get(name) or "", tested)]
+            findings.append(Finding(WARN, "versions", f"{name} {installed} is not the tested {tested}", advice))
+    good = [
+        f"{name} {versions[name]}"
+        for name, tested in TESTED_VERSIONS.items()
+        if _matches(versions.get(name) or "", tested)
+    ]
     return [*findings, Finding(OK, "versions", f"tested: {', '.join(good)}")] if good else findings
 
 
-def _matches(found: str, tested: str) -> bool:
-    """2.13.0+cpu is 2.13.0, and 3.11.9 is a 3.11."""
-    plain = found.split("+")[0]
+def _matches(installed: str, tested: str) -> bool:
+    """Whether `installed` is the tested version: 2.13.0+cpu counts as 2.13.0, and 3.11.9 as 3.11."""
+    plain = installed.split("+")[0]
     return plain == tested or plain.startswith(f"{tested}.")
 
 
@@ -51,15 +55,15 @@ def check_network(host: Host, ranks: int) -> list[Finding]:
     if host.wanted_interface and host.wanted_interface not in host.interfaces:
         what = f"cluster.interface={host.wanted_interface}: no such interface with an address"
         return [Finding(ERROR, "host", what, f"name one of: {known}")]
-    if host.cannot_listen:
-        what = f"no port can be opened on {host.address} ({host.cannot_listen})"
+    if host.listen_failure:
+        what = f"no port can be opened on {host.address} ({host.listen_failure})"
         advice = f"bring the interface up (ip link set lo up), or name another (here: {known})"
         return [Finding(ERROR, "host", what, advice)]
     return [Finding(OK, "host", f"ports open on {host.address}; interfaces: {known}")]
 
 
 def check_devices(gpus: int, cluster: ClusterConfig, ranks: int) -> list[Finding]:
-    """NCCL wants a GPU of its own for every rank; Gloo works with any number, and with none."""
+    """Checks the GPUs: NCCL needs one for every rank; Gloo works with any number, and with none."""
     if cluster.device == "cuda" and gpus == 0:
         return [Finding(ERROR, "host", "cluster.device=cuda: torch sees no GPU here", "use cluster.device=cpu")]
     if cluster.backend == "nccl" and ranks > 1 and gpus < ranks:

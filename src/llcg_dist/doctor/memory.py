@@ -1,8 +1,8 @@
-"""The memory that each rank of a job will need, predicted from the sizes of its graph, model and batches.
+"""Predicts the peak memory of each rank from the sizes of its graph, model and batches.
 
-`private` is what a rank holds for itself: what must fit, or the kernel ends it. `mapped` is what it reads of files: it
-counts as resident while there is room, and goes when there is none. Within a factor of two of what runs report
-(peak_rss_mb_server and _machine of summary.json); the constants below were fitted to such reports.
+Private memory must fit, or the kernel kills the rank. Memory-mapped files count as resident while there is room, and
+are evicted when there is none. Predictions are within a factor of two of the measured peak resident memory
+(peak_rss_mb_server and peak_rss_mb_machine of summary.json); the constants below were fitted to such measurements.
 """
 
 from collections.abc import Sequence
@@ -13,21 +13,23 @@ from llcg_dist.config.schema import ModelConfig
 from llcg_dist.doctor.batches import BatchSize
 from llcg_dist.sampling.block import EDGES_PER_NODE
 
-IMPORTS_PRIVATE = 320_000_000
-"""Python, torch, PyG and DGL, imported and joined to the others: what each rank pays before it holds anything."""
+IMPORTS_PRIVATE_BYTES = 320_000_000
+"""Private memory of a rank after it has imported torch, PyG and DGL and joined the process group."""
 
-IMPORTS_SHARED = 140_000_000
-"""Their libraries: resident in every rank, but one copy for all ranks of a host."""
+IMPORTS_SHARED_BYTES = 140_000_000
+"""Shared libraries of these imports: resident in every rank, but one copy for all ranks of a host."""
 
+# Layers of the models that have no arch string: {n} stands for model.layers times the letter of _REPEATED.
 _LETTERS = {"gat": "{n}", "appnp": "L{n}L", "resgcn": "L{n}L", "skip_sage": "{n}LL"}
 _REPEATED = {"gat": "A", "appnp": "P", "resgcn": "G", "skip_sage": "S"}
-_STATES_OF_A_STEP = 5
-"""Copies of a hidden state that backpropagation keeps: normalised, rectified, dropped out, its mask, the gradient."""
+_COPIES_OF_STATE = 5
+"""Copies of a hidden state that a gradient step keeps: after BatchNorm, ReLU and dropout, a mask, and the gradient."""
+_FLOAT_BYTES = 4
 
 
 @dataclass(frozen=True)
 class Layer:
-    """One layer as far as memory goes; `kind` is G, S, L, A (attention) or P (propagation)."""
+    """The kind and widths of a layer; `kind` is G (GCN), S (SAGE), L (linear), A (attention) or P (propagation)."""
 
     kind: str
     width_in: int
@@ -39,8 +41,8 @@ class Layer:
 
 
 @dataclass(frozen=True)
-class Need:
-    """Bytes of one rank."""
+class RankMemory:
+    """Predicted memory of one rank in bytes: private, and memory-mapped files."""
 
     name: str
     private: int
@@ -48,12 +50,12 @@ class Need:
 
     @property
     def resident(self) -> int:
-        """What the process shows as its peak resident memory where there is room for all."""
-        return self.private + self.mapped + IMPORTS_SHARED
+        """Peak resident memory of the process, if there is room for all mapped files."""
+        return self.private + self.mapped + IMPORTS_SHARED_BYTES
 
 
 def layers_of(model: ModelConfig, num_features: int, num_classes: int) -> list[Layer]:
-    """Without building the model: its libraries take seconds to import."""
+    """The layers of a model, without building it: importing its libraries takes seconds."""
     if model.name in _LETTERS:
         letters = _LETTERS[model.name].format(n=_REPEATED[model.name] * model.layers)
     else:
@@ -63,44 +65,51 @@ def layers_of(model: ModelConfig, num_features: int, num_classes: int) -> list[L
 
 
 def model_bytes(layers: Sequence[Layer]) -> int:
-    """Weights, gradients, Adam's two moments, and as much again for the flat copies that are sent, judged and saved."""
+    """Weights, gradients, Adam's two moments, and as much again for flat copies that are sent, evaluated and saved."""
     weights = sum((2 if layer.kind == "S" else 1) * (layer.width_in + 1) * layer.width_out for layer in layers)
-    return 4 * weights * 8
+    return _FLOAT_BYTES * weights * 8
 
 
 def step_bytes(layers: Sequence[Layer], batch: BatchSize) -> int:
-    """One gradient step: the features of the batch, its blocks, and what backpropagation keeps of every layer."""
-    total, depth = batch.inputs * layers[0].width_in * 4, 0
+    """Memory of one gradient step: features and blocks of the batch, and the activations kept for the backward pass."""
+    total, depth = batch.inputs * layers[0].width_in * _FLOAT_BYTES, 0
     for position, layer in enumerate(layers):
         rows_in = rows_out = batch.rows[depth]
-        states = _STATES_OF_A_STEP if position > 0 else 1
-        total += rows_in * layer.width_in * 4 * (states - 1)
+        copies = _COPIES_OF_STATE if position > 0 else 1
+        total += rows_in * layer.width_in * _FLOAT_BYTES * (copies - 1)
         if layer.reads_neighbours:
             rows_out = batch.rows[depth + 1]
             total += _messages(layer, batch.edges[depth]) + batch.edges[depth] * 24 + rows_in * 16
-            total += rows_out * layer.width_in * 4 if layer.kind == "S" else rows_in * layer.width_out * 4
+            total += (
+                rows_out * layer.width_in * _FLOAT_BYTES
+                if layer.kind == "S"
+                else rows_in * layer.width_out * _FLOAT_BYTES
+            )
             depth += 1
-        total += rows_out * layer.width_out * 4 * 2
+        total += rows_out * layer.width_out * _FLOAT_BYTES * 2
     return total
 
 
 def evaluation_bytes(layers: Sequence[Layer], num_nodes: int, num_edges: int, chunk: int, on_disk: bool) -> int:
-    """The stage of a pass over the whole graph that needs most: two states, one chunk and the nodes it reads."""
-    whole = num_nodes <= chunk and 2 * num_edges <= EDGES_PER_NODE * chunk
-    edges = 2 * num_edges if whole else min(2 * num_edges, EDGES_PER_NODE * chunk)
-    most = 0
+    """Memory of a pass over the full graph: two hidden states of the largest layer and one chunk with its inputs.
+
+    With `on_disk` (evaluate.scratch) the hidden states take no memory.
+    """
+    one_chunk = num_nodes <= chunk and 2 * num_edges <= EDGES_PER_NODE * chunk
+    edges = 2 * num_edges if one_chunk else min(2 * num_edges, EDGES_PER_NODE * chunk)
+    peak = 0
     for position, layer in enumerate(layers):
-        entering = 0 if position == 0 else num_nodes * layer.width_in * 4  # the features are mapped
-        leaving = num_nodes * layer.width_out * 4
-        # SAGE reads states where they stand (GCN, too, but for resgcn); features may have to be widened or normalised.
+        entering = 0 if position == 0 else num_nodes * layer.width_in * _FLOAT_BYTES  # the features are memory-mapped
+        leaving = num_nodes * layer.width_out * _FLOAT_BYTES
+        # SAGE reads hidden states in place (GCN too, but not in resgcn); features may need conversion or BatchNorm.
         copies = layer.reads_neighbours and (layer.kind != "S" or position == 0)
         rows = min(num_nodes, chunk + edges if copies else chunk)
-        work = rows * layer.width_in * 4 * 2 + min(num_nodes, chunk) * layer.width_out * 4 * 2
+        work = rows * layer.width_in * _FLOAT_BYTES * 2 + min(num_nodes, chunk) * layer.width_out * _FLOAT_BYTES * 2
         work += (_messages(layer, edges) + edges * 24) if layer.reads_neighbours else 0
-        most = max(most, work + (0 if on_disk else entering + leaving))
-    return most
+        peak = max(peak, work + (0 if on_disk else entering + leaving))
+    return peak
 
 
 def _messages(layer: Layer, edges: int) -> int:
-    """Attention holds a message for every edge; the others are sparse products."""
-    return edges * layer.width_out * 4 * 2 if layer.kind == "A" else 0
+    """Bytes of per-edge messages: attention holds one for every edge, the other layers are sparse products."""
+    return edges * layer.width_out * _FLOAT_BYTES * 2 if layer.kind == "A" else 0

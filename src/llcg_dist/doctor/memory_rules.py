@@ -1,61 +1,65 @@
-"""Whether the ranks of a job fit into the memory of this host, and the server's correction into what is left."""
+"""Checks whether the ranks of a job fit into the memory of this host, and how large a correction step is."""
 
 from collections.abc import Sequence
 
 from llcg_dist.config.schema import Config
-from llcg_dist.doctor.findings import ERROR, OK, WARN, Finding, size
-from llcg_dist.doctor.memory import IMPORTS_SHARED, Need
+from llcg_dist.doctor.findings import ERROR, OK, WARN, Finding, format_bytes
+from llcg_dist.doctor.memory import IMPORTS_SHARED_BYTES, RankMemory
 from llcg_dist.doctor.plan import Plan
 
-_LAUNCHER = 160_000_000
-"""What `llcg train` itself keeps while its ranks run."""
+_LAUNCHER_BYTES = 160_000_000
+"""Memory of the launcher process, `llcg train`, while its ranks run."""
 
 _MARGIN = 1.25
-"""How far predictions were off; only a job that is beyond it is refused."""
+"""Factor by which predictions were wrong at most; a job is refused only if it exceeds the memory by more."""
 
-_LARGE_CORRECTION = 500_000_000
-"""A correction that reads most of the graph is worth a word only where it takes long, too."""
+_LARGE_CORRECTION_BYTES = 500_000_000
+"""A correction step that reads most of the graph is a warning only above this size: smaller ones are fast."""
 
 
-def check_memory(ranks: Sequence[Need], total: int, free: int) -> list[Finding]:
-    """These ranks, the server first, run on a host with `total` bytes of memory, `free` of them free."""
-    largest = max(ranks[1:], key=lambda need: need.resident, default=None)
-    told = [ranks[0], *([largest] if largest else [])]
+def check_memory(ranks: Sequence[RankMemory], total: int, free: int) -> list[Finding]:
+    """Compares the ranks of this host, the server first, with its `total` and `free` bytes of memory."""
+    largest_machine = max(ranks[1:], key=lambda rank: rank.resident, default=None)
+    shown = [ranks[0], *([largest_machine] if largest_machine else [])]
     findings = [
-        Finding(OK, "memory", f"{need.name}: {size(need.private)} of its own, {size(need.mapped)} of files mapped")
-        for need in told
+        Finding(
+            OK,
+            "memory",
+            f"{rank.name}: {format_bytes(rank.private)} of its own, {format_bytes(rank.mapped)} of files mapped",
+        )
+        for rank in shown
     ]
-    private = sum(need.private for need in ranks) + IMPORTS_SHARED + _LAUNCHER
-    everything = private + sum(need.mapped for need in ranks)
-    what = f"{len(ranks)} rank(s) need about {size(private)}, {size(everything)} with their files"
+    private = sum(rank.private for rank in ranks) + IMPORTS_SHARED_BYTES + _LAUNCHER_BYTES
+    everything = private + sum(rank.mapped for rank in ranks)
+    what = f"{len(ranks)} rank(s) need about {format_bytes(private)}, {format_bytes(everything)} with their files"
     advice = (
         "spread the ranks over several hosts (docs/launch.md), use fewer machines or a smaller model, "
         "or lower sampling.fanout, sampling.server_fanout and the batch sizes"
     )
     if private > _MARGIN * total:
-        findings.append(Finding(ERROR, "memory", f"{what}; this host has {size(total)} in all", advice))
+        findings.append(Finding(ERROR, "memory", f"{what}; this host has {format_bytes(total)} in all", advice))
     elif private > free:
         findings.append(
-            Finding(WARN, "memory", f"{what}; {size(free)} are free", f"end what else runs here, or {advice}")
+            Finding(WARN, "memory", f"{what}; {format_bytes(free)} are free", f"end what else runs here, or {advice}")
         )
     elif everything > free:
         slow = "files will be read from disk again and again"
-        findings.append(Finding(WARN, "memory", f"{what}; {size(free)} are free, so {slow}", advice))
+        findings.append(Finding(WARN, "memory", f"{what}; {format_bytes(free)} are free, so {slow}", advice))
     else:
-        findings.append(Finding(OK, "memory", f"{what}; {size(free)} are free"))
+        findings.append(Finding(OK, "memory", f"{what}; {format_bytes(free)} are free"))
     return findings
 
 
 def check_correction(config: Config, plan: Plan, num_nodes: int, free: int) -> list[Finding]:
-    """Full neighbours over three layers of a dense graph touch nearly every node."""
+    """Warns of a correction step that is large: with all neighbours over three layers it may read nearly every node."""
     if plan.correction is None:
         return []
     rows, needed = plan.correction.inputs, plan.correction_bytes
     what = (
         f"a correction step with sampling.server_fanout={config.sampling.server_fanout} reads about {rows:,} rows "
-        f"({100 * rows / num_nodes:.0f} % of the graph) and holds {size(needed)}"
+        f"({100 * rows / num_nodes:.0f} % of the graph) and holds {format_bytes(needed)}"
     )
-    if needed > free / 2 or (rows > num_nodes / 2 and needed > _LARGE_CORRECTION):
+    if needed > free / 2 or (rows > num_nodes / 2 and needed > _LARGE_CORRECTION_BYTES):
         advice = (
             "sample at the server too (sampling.server_fanout=10, as the authors did), or lower train.server_batch_size"
         )

@@ -1,24 +1,27 @@
-"""Whether the parts suit the job: their number, their training nodes, balance, cut edges, labels."""
+"""Checks whether the parts suit the job: their number, training nodes, balance, cut edges, label skew."""
 
 from collections.abc import Mapping
 from typing import Any
 
-from llcg_dist.config.facts import corrects, normalizes, normalizes_the_batch_alone
+from llcg_dist.config.facts import corrects, has_batchnorm, has_batchnorm_after_message_passing
 from llcg_dist.config.schema import Config
 from llcg_dist.data.cut import label_skew
 from llcg_dist.data.graph import TRAIN, Graph, neighbours
 from llcg_dist.doctor.findings import ERROR, OK, WARN, Finding
 
-_UNEVEN = 1.5
-"""A part this many times the mean is worth a word: it takes that much more memory, or time."""
+_IMBALANCE_RATIO = 1.5
+"""Warn of a part that is larger than the mean by this factor: it takes that much more memory, or time."""
 
-_SKEWED = 0.5
+_LABEL_SKEW = 0.5
+"""Warn of a total variation distance above this between a part's label shares and the full graph's."""
+
 _OTHER_PARTS = "another partition.seed, or partition=random"
 
 
 def check_parts(config: Config, manifest: dict[str, Any]) -> list[Finding]:
+    """All checks that need the manifest alone."""
     return [
-        *check_number(config, manifest),
+        *check_num_parts(config, manifest),
         *check_training_nodes(manifest),
         *check_balance(manifest),
         *check_cut_edges(manifest),
@@ -26,7 +29,7 @@ def check_parts(config: Config, manifest: dict[str, Any]) -> list[Finding]:
     ]
 
 
-def check_number(config: Config, manifest: dict[str, Any]) -> list[Finding]:
+def check_num_parts(config: Config, manifest: dict[str, Any]) -> list[Finding]:
     machines, parts = config.cluster.num_machines, manifest["num_parts"]
     if parts != machines:
         advice = "set cluster.num_machines to it, or build the parts again with `llcg partition`"
@@ -42,12 +45,12 @@ def check_training_nodes(manifest: dict[str, Any]) -> list[Finding]:
 
 
 def check_single_rows(config: Config, graphs: Mapping[str, Graph]) -> list[Finding]:
-    """`graphs` by the names of who trains on them. torch refuses BatchNorm over one row, in the middle of a round."""
+    """Finds graphs ({name: graph}) whose batches may have a single row, for which BatchNorm raises in training mode."""
     findings = []
-    for name, graph in graphs.items() if normalizes(config.model) else []:
+    for name, graph in graphs.items() if has_batchnorm(config.model) else []:
         training = graph.nodes_in(TRAIN)
-        alone = len(training) == 1 and not len(neighbours(graph, training))
-        if alone or (len(training) == 1 and normalizes_the_batch_alone(config.model)):
+        isolated = len(training) == 1 and not len(neighbours(graph, training))
+        if isolated or (len(training) == 1 and has_batchnorm_after_message_passing(config.model)):
             what = f"{name} has one training node, and BatchNorm cannot normalise a batch of one row"
             advice = f"use model.norm=none, fewer machines, {_OTHER_PARTS}"
             findings.append(Finding(ERROR, "parts", what, advice))
@@ -61,11 +64,13 @@ def check_balance(manifest: dict[str, Any]) -> list[Finding]:
         "edges": f"the densest part sets the time a round takes: {_OTHER_PARTS}",
         "train_nodes": f"weigh the parts with algorithm.averaging=train_nodes, or try {_OTHER_PARTS}",
     }
-    for key, what_to_do in advice.items():
+    for key, key_advice in advice.items():
         counts = [part[key] for part in manifest["parts"]]
         ratio = max(counts) * len(counts) / max(1, sum(counts))
         what = f"{key.replace('_', ' ')}: the largest part has {ratio:.2f} times the mean"
-        findings.append(Finding(WARN, "parts", what, what_to_do) if ratio > _UNEVEN else Finding(OK, "parts", what))
+        findings.append(
+            Finding(WARN, "parts", what, key_advice) if ratio > _IMBALANCE_RATIO else Finding(OK, "parts", what)
+        )
     return findings
 
 
@@ -81,7 +86,7 @@ def check_labels(config: Config, manifest: dict[str, Any]) -> list[Finding]:
     worst = max(range(len(skews)), key=skews.__getitem__)
     what = f"labels: shares in part {worst} are {100 * skews[worst]:.0f} % away from the whole graph's, the most of all"
     only_averages = config.algorithm.name in ("psgd_pa", "llcg", "subgraph_approx") and not corrects(config)
-    if skews[worst] > _SKEWED and only_averages:
+    if skews[worst] > _LABEL_SKEW and only_averages:
         advice = (
             "averaging alone loses accuracy on such parts: use algorithm=llcg with S of 1 or more, or partition=random"
         )

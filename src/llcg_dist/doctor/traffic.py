@@ -1,4 +1,4 @@
-"""What each method would send in a round: parameters and gradients exactly, features from a few sampled batches."""
+"""Predicts the bytes that each method sends a round: parameters and gradients exactly, features by sampling."""
 
 from dataclasses import dataclass
 
@@ -17,13 +17,14 @@ from llcg_dist.sampling.neighbor import NeighborSampler
 from llcg_dist.training.flat_vector import statistics_mask
 
 _BATCHES_PER_PART = 4
-_ENOUGH_EDGES = 20_000_000
-"""Sampling ends here, however many batches were planned: with all neighbours, one batch may be the whole graph."""
+_MAX_SAMPLED_EDGES = 20_000_000
+"""Sampling stops here even if fewer batches than planned were drawn: with full neighbourhoods one batch may be the
+entire graph."""
 
 
 @dataclass(frozen=True)
 class RoundTraffic:
-    """Mean bytes a round over all machines, by the columns of metrics.jsonl."""
+    """Mean bytes a round, summed over all machines; the fields match the byte columns of metrics.jsonl."""
 
     method: str
     up: float
@@ -38,47 +39,47 @@ class RoundTraffic:
 
 @dataclass(frozen=True)
 class RemoteRows:
-    """Input rows that a step needs from other parts, as a mean over sampled batches."""
+    """The mean number of feature rows that a step reads from other parts, over this many sampled batches."""
 
     per_step: float
     batches: int
 
 
-def predict_traffic(config: Config, whole: Graph, assignment: Array) -> tuple[list[RoundTraffic], RemoteRows]:
-    """Every method with these settings: the same steps a round, batches and fan-out."""
-    model = build_model(config.model, whole.num_features, whole.num_classes)
+def predict_traffic(config: Config, full_graph: Graph, assignment: Array) -> tuple[list[RoundTraffic], RemoteRows]:
+    """Traffic of every method with these settings: the same steps a round, batch size and fan-out."""
+    model = build_model(config.model, full_graph.num_features, full_graph.num_classes)
     codec = CODECS[config.algorithm.exchange_dtype](statistics_mask(model))
     message, statistics = codec.elements * codec.dtype.itemsize, 4 * len(codec.statistics)
     gradients = 4 * sum(weight.numel() for weight in model.parameters() if weight.requires_grad)
     fanouts = fanouts_per_layer(config.sampling.fanout, model.depth)
-    remote = count_remote_rows(config, whole, assignment, fanouts)
+    remote = count_remote_rows(config, full_graph, assignment, fanouts)
     steps = sum(Algorithm(config).local_steps()) / config.num_rounds
     machines = config.cluster.num_machines
-    row = whole.features.itemsize * whole.num_features + whole.indices.itemsize
-    fetched = remote.per_step * row + (machines - 1) * COUNT_BYTES
-    return round_traffic(machines, steps, message, statistics, gradients, fetched), remote
+    row_bytes = full_graph.features.itemsize * full_graph.num_features + full_graph.indices.itemsize
+    feature_bytes = remote.per_step * row_bytes + (machines - 1) * COUNT_BYTES
+    return round_traffic(machines, steps, message, statistics, gradients, feature_bytes), remote
 
 
 def round_traffic(
     machines: int, steps: float, message: int, statistics: int, gradients: int, feature_bytes: float
 ) -> list[RoundTraffic]:
-    """`message`: the bytes of a model as it crosses; `statistics`: of BatchNorm's, as they are; `feature_bytes`: what
-    one machine fetches for one step, where cut edges are kept."""
+    """Traffic of every method from sizes in bytes: `message` of an encoded model, `statistics` of the BatchNorm running
+    statistics in float32, `gradients` of all gradients, `feature_bytes` that a machine fetches for one step."""
     model, buffers = machines * message, machines * statistics
     features = machines * steps * feature_bytes
     return [
         *(RoundTraffic(method, model, model) for method in ("psgd_pa", "llcg", "subgraph_approx")),
         RoundTraffic("ggs", model, model, features=features),
-        # Its model crosses once, before the first round.
+        # full_sync sends its model once, before the first round.
         RoundTraffic("full_sync", buffers, 0, 2 * machines * steps * gradients, features),
     ]
 
 
-def count_remote_rows(config: Config, whole: Graph, assignment: Array, fanouts: list[Fanout]) -> RemoteRows:
-    """Samples batches of each part's training nodes over the whole graph, in turn; the same for the same seed."""
-    sampler = NeighborSampler(whole, fanouts, config.sampling.method)
+def count_remote_rows(config: Config, full_graph: Graph, assignment: Array, fanouts: list[Fanout]) -> RemoteRows:
+    """Samples batches of each part's training nodes in the full graph, part after part; deterministic for a seed."""
+    sampler = NeighborSampler(full_graph, fanouts, config.sampling.method)
     machines = config.cluster.num_machines
-    candidates = [np.flatnonzero((assignment == part) & (whole.split == TRAIN)) for part in range(machines)]
+    candidates = [np.flatnonzero((assignment == part) & (full_graph.split == TRAIN)) for part in range(machines)]
     counts: list[int] = []
     edges = 0
     for number in range(_BATCHES_PER_PART * machines):
@@ -91,6 +92,6 @@ def count_remote_rows(config: Config, whole: Graph, assignment: Array, fanouts: 
         sample = sampler.sample(seeds, seed=int(rng.integers(2**31)))
         counts.append(int((assignment[sample.nodes.numpy()] != part).sum()))
         edges += sum(len(block.indices) for block in sample.blocks)
-        if edges > _ENOUGH_EDGES:
+        if edges > _MAX_SAMPLED_EDGES:
             break
     return RemoteRows(float(np.mean(counts)) if counts else 0.0, len(counts))

@@ -17,7 +17,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import maximum_bipartite_matching
 
 from llcg_dist import __version__
-from llcg_dist.config.compare import meaning
+from llcg_dist.config.compare import shared_settings
 from llcg_dist.config.schema import Config
 from llcg_dist.errors import UserError
 
@@ -35,7 +35,7 @@ class Identity:
     @staticmethod
     def of(config: Config) -> "Identity":
         versions = {"llcg_dist": __version__, "torch": torch.__version__, "python": platform.python_version()}
-        return Identity(versions, meaning(config))
+        return Identity(versions, shared_settings(config))
 
 
 def require_same(identities: Sequence[Identity]) -> None:

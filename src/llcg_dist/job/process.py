@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 from typing import Protocol
 
-from llcg_dist.errors import SilenceError
+from llcg_dist.errors import PeerTimeoutError
 from llcg_dist.records.console import print_error
 
 _silence_messages: list[str] = []
@@ -70,7 +70,7 @@ def install_signal_handlers() -> None:
         raise Stopped(signal_)
 
     def raise_silence_error(signal_: int, frame: object) -> None:
-        raise SilenceError(_silence_messages[0] if _silence_messages else "interrupted")
+        raise PeerTimeoutError(_silence_messages[0] if _silence_messages else "interrupted")
 
     signal.signal(signal.SIGTERM, stop)
     signal.signal(signal.SIGINT, stop)
@@ -83,7 +83,7 @@ def ignore_signals() -> None:
 
 
 def interrupt(message: str) -> None:
-    """Called from the heartbeat's thread: raises SilenceError in the main thread, whatever it waits for.
+    """Called from the heartbeat's thread: raises PeerTimeoutError in the main thread, whatever it waits for.
 
     By a real signal: what `_thread.interrupt_main` simulates would not wake it from waiting for a lock.
     """

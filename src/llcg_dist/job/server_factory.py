@@ -14,7 +14,7 @@ from llcg_dist.comm.channel import ServerChannel, ServerTransport
 from llcg_dist.comm.codec import Codec
 from llcg_dist.comm.error_feedback import server_compressor
 from llcg_dist.comm.ledger import Ledger
-from llcg_dist.config.facts import kinds_scored
+from llcg_dist.config.facts import scored_statistics
 from llcg_dist.config.schema import AUTO, Config
 from llcg_dist.data.cut import correction_nodes
 from llcg_dist.data.derived import DataAccess, halo_bytes
@@ -111,7 +111,7 @@ def build_server(
     files = run.checkpoints
     writer = CheckpointWriter(files, config.checkpoint.every, config.checkpoint.keep, config.num_rounds, start.round)
     checkpoints = ServerCheckpoints(files, writer, state, recorder, start.round, initial)
-    kinds, evaluate = kinds_scored(config), config.evaluate
+    kinds, evaluate = scored_statistics(config), config.evaluate
     stats_kind = config.algorithm.batchnorm_stats
     evaluator = Evaluator(run.full.graph, run.new_model(), stats_kind, evaluate.chunk, evaluate.scratch, kinds)
     observer = Observer(config, evaluator, recorder, _diagnostics(run), steps)

@@ -1,4 +1,4 @@
-"""Settings -> module of PyG layers over blocks. One file per model; whatever an arch string spells is in arch.py."""
+"""Models: settings of the group `model` -> GraphModel. arch.py builds sage, gcn, mlp and arch strings."""
 
 from collections.abc import Callable
 
@@ -19,4 +19,5 @@ _BUILDERS: dict[str, Callable[[ModelConfig, int, int], GraphModel]] = {
 
 
 def build_model(config: ModelConfig, num_features: int, num_classes: int) -> GraphModel:
+    """The module with freshly initialised weights, drawn from torch's global generator."""
     return _BUILDERS[config.name](config, num_features, num_classes)

@@ -1,4 +1,4 @@
-"""Models spelled as the paper spells them: a string over G (GCN), S (SAGE), L (linear) and B (BatchNorm)."""
+"""Models given by an arch string, the paper's notation: G (GCN), S (SAGE), L (linear) and B (BatchNorm)."""
 
 from collections.abc import Callable, Mapping
 
@@ -10,14 +10,16 @@ from llcg_dist.models.layers import Gcn, Sage
 from llcg_dist.models.stages import GraphModel, Stage
 
 MakeLayer = Callable[[int, int, bool], nn.Module]
-"""(width in, width out, whether it is the model's last) -> layer."""
+"""(input width, output width, whether it is the last layer of the model) -> layer."""
 
 
 def build(config: ModelConfig, num_features: int, num_classes: int) -> GraphModel:
+    """The model of model.arch, or of model=sage, gcn or mlp with `layers` and `norm`."""
     return GraphModel(stack(arch_string(config), standard_layers(config), config, num_features, num_classes))
 
 
 def standard_layers(config: ModelConfig) -> dict[str, MakeLayer]:
+    """The layer of each letter of an arch string."""
     return {
         "G": lambda width_in, width_out, _: Gcn(width_in, width_out, config.gcn_norm),
         "S": lambda width_in, width_out, _: Sage(width_in, width_out),
@@ -30,15 +32,15 @@ def stack(
 ) -> list[Stage]:
     """The stages of an arch string. SBSBS: SAGE, BatchNorm, SAGE, BatchNorm, SAGE.
 
-    ReLU and dropout stand before every layer but the first, after a BatchNorm before it. A leading B normalises the
-    features and has no affine weights.
+    Every layer but the first is preceded by ReLU and dropout, which come after its BatchNorm if it has one. A leading B
+    normalises the features and has no affine weights.
     """
     stages: list[Stage] = []
     last = max(position for position, letter in enumerate(arch) if letter != "B")
     width, norm, hidden = num_features, None, False
     for position, letter in enumerate(arch):
         if letter == "B":
-            if norm is not None:  # BB: the first is a stage of its own
+            if norm is not None:  # BB: the first becomes a stage without a layer
                 stages.append(Stage(None, norm))
             norm = nn.BatchNorm1d(width, affine=position > 0)
             continue

@@ -1,4 +1,4 @@
-"""ReLU and dropout in one: the entries that are zero afterwards are all that the way back has to know."""
+"""ReLU and dropout as one autograd function: the backward pass needs no mask, only the zeros of the output."""
 
 from typing import Any
 
@@ -6,15 +6,16 @@ import torch
 from torch import Tensor
 
 _LEVELS = 2**16
+"""Values of a 16-bit random number."""
 
 
 class _ReluDropout(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x: Tensor, share: float) -> Tensor:
-        # torch's own masks were the slowest part of a step (on an AMD processor); 16 random bits an entry will do.
-        drawn = torch.empty((x.numel() + 3) // 4, dtype=torch.int64, device=x.device).random_(-(2**63), None)
-        numbers = drawn.view(torch.int16)[: x.numel()].view(x.shape)
-        dropped = min(round(share * _LEVELS), _LEVELS - 1)
+    def forward(ctx: Any, x: Tensor, probability: float) -> Tensor:
+        # torch's dropout masks were the slowest part of a step (on an AMD processor); 16 random bits an entry suffice.
+        random_bits = torch.empty((x.numel() + 3) // 4, dtype=torch.int64, device=x.device).random_(-(2**63), None)
+        numbers = random_bits.view(torch.int16)[: x.numel()].view(x.shape)
+        dropped = min(round(probability * _LEVELS), _LEVELS - 1)
         ctx.scale = _LEVELS / (_LEVELS - dropped)
         kept = torch.ge(numbers, dropped - _LEVELS // 2, out=torch.empty_like(x))
         result = kept.mul_(x).clamp_(min=0).mul_(ctx.scale)
@@ -27,6 +28,6 @@ class _ReluDropout(torch.autograd.Function):
         return torch.ops.aten.threshold_backward(gradients[0], result, 0).mul_(ctx.scale), None
 
 
-def relu_dropout(x: Tensor, share: float) -> Tensor:
-    """max(x, 0) with `share` (to the next 1/65536) of its entries dropped and the others scaled up in return."""
-    return _ReluDropout.apply(x, share)
+def relu_dropout(x: Tensor, probability: float) -> Tensor:
+    """dropout(relu(x)) in training mode; `probability` is rounded to a multiple of 1/65536."""
+    return _ReluDropout.apply(x, probability)

@@ -1,4 +1,4 @@
-"""Graph attention networks (Veličković et al., 2018) as the paper has them."""
+"""Graph attention networks (Veličković et al., 2018), in the form that the LLCG paper uses."""
 
 from torch import nn
 
@@ -11,7 +11,7 @@ from llcg_dist.models.stages import GraphModel
 def build(config: ModelConfig, num_features: int, num_classes: int) -> GraphModel:
     """`layers` attention layers, with BatchNorm, ReLU and dropout between them.
 
-    The heads of a hidden layer share its `hidden` outputs, side by side; those of the last layer are averaged.
+    The heads of a hidden layer are concatenated to `hidden` outputs; those of the last layer are averaged.
     """
 
     def attention(width_in: int, width_out: int, last: bool) -> nn.Module:

@@ -1,4 +1,4 @@
-"""PyG's layers, fed with a block instead of an edge list; SAGE and GCN have PyG's parameters and faster products."""
+"""SAGE, GCN and GAT layers on blocks. Parameters are those of PyG's layers; SAGE and GCN use faster sparse products."""
 
 from torch import Tensor
 from torch_geometric.nn import GATConv, GCNConv, SAGEConv
@@ -16,7 +16,7 @@ class Sage(BlockLayer):
     x [num_src, in] -> [num_dst, out]. As in the paper's models both linear maps have a bias; PyG's layer has one.
     """
 
-    reads_in_place = True
+    accepts_global_columns = True
     accepts_lazy_rows = True
 
     def __init__(self, width_in: int, width_out: int) -> None:
@@ -25,18 +25,18 @@ class Sage(BlockLayer):
         self.conv.lin_r = Linear(width_in, width_out, bias=True)
 
     def forward(self, x: Rows, block: Block) -> Tensor:
-        own, neighbour = self.conv.lin_r, self.conv.lin_l
-        bias = own.bias + neighbour.bias
-        return layer_products(block.mean_adjacency, x, neighbour.weight, bias, own.weight, block.dst)
+        self_map, neighbour_map = self.conv.lin_r, self.conv.lin_l
+        bias = self_map.bias + neighbour_map.bias
+        return layer_products(block.mean_adjacency, x, neighbour_map.weight, bias, self_map.weight, block.dst)
 
 
 class Gcn(BlockLayer):
-    r"""Graph convolution :math:`\hat{A} X W + b` with self-loops in the normalised :math:`\hat{A}` (see Block).
+    r"""Graph convolution :math:`\hat{A} X W + b`; :math:`\hat{A}` is Block.gcn_adjacency, with self-loops.
 
     x [num_src, in] -> [num_dst, out].
     """
 
-    reads_in_place = True
+    accepts_global_columns = True
 
     def __init__(self, width_in: int, width_out: int, norm: str) -> None:
         super().__init__()
@@ -53,9 +53,9 @@ class Gat(BlockLayer):
 
     x [num_src, in] -> [num_dst, heads * width_head], or [num_dst, width_head] where heads are averaged.
 
-    A node attends to itself and to those of its neighbours that the block holds. The block brings the self-loop, one
-    for each row and never twice, so a block with all neighbours gives what the whole graph gives; PyG's own
-    `add_self_loops` stays off. With one head a layer has one bias and 2 * out attention weights, as in the paper.
+    A node attends to itself and to those of its neighbours that the block holds. Block.attention_adjacency has exactly
+    one self-loop per row, so PyG's `add_self_loops` is off, and a block with all neighbours gives the output of the
+    full graph. With one head a layer has one bias and 2 * out attention weights, as in the paper.
     """
 
     def __init__(self, width_in: int, width_head: int, heads: int, average_heads: bool) -> None:
@@ -63,4 +63,4 @@ class Gat(BlockLayer):
         self.conv = GATConv(width_in, width_head, heads, concat=not average_heads, add_self_loops=False)
 
     def forward(self, x: Tensor, block: Block) -> Tensor:
-        return self.conv((x, block.own(x)), block.attention_adjacency)
+        return self.conv((x, block.dst_rows(x)), block.attention_adjacency)

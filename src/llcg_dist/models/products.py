@@ -1,6 +1,7 @@
-"""The two products of a message-passing layer, A·X and X·W, and which of them comes first.
+"""The products of a message-passing layer, A·X·W with a sparse A, in the cheaper of the two orders.
 
-A is a block's CSR matrix. torch's own product of it with X is slower, on the way back above all.
+A is the CSR matrix of a block. The sparse product is torch's embedding_bag kernel with a backward pass of our own:
+torch's product of a CSR tensor with a dense one is slower, above all in the backward pass.
 """
 
 from typing import Any
@@ -13,11 +14,11 @@ from torch.nn import functional
 from llcg_dist.data.feature_rows import LazyRows, Rows, materialize
 
 MULTIPLY_ADDS_PER_EDGE = 30
-"""Multiply-adds of a dense product that take as long as carrying one number along one edge, roughly."""
+"""Cost model: one number of one edge in a sparse product takes about as long as 30 multiply-adds of a dense product."""
 
 
-def _bags(matrix: Tensor, x: Tensor) -> Tensor:
-    """A row of the matrix is a bag of weighted rows of x, which is what embeddings have a fast kernel for."""
+def _spmm(matrix: Tensor, x: Tensor) -> Tensor:
+    """CSR matrix times dense x: each row is a weighted sum of rows of x, for which embedding_bag has a fast kernel."""
     offsets, weights = matrix.crow_indices()[:-1], matrix.values().to(x.dtype)
     return functional.embedding_bag(
         matrix.col_indices(), x.contiguous(), offsets, mode="sum", per_sample_weights=weights
@@ -28,76 +29,86 @@ class _SparseProduct(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, matrix: Tensor) -> Tensor:
         ctx.matrix = matrix
-        return _bags(matrix, x)
+        return _spmm(matrix, x)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
         return sparse_product(_transposed(ctx.matrix), gradients[0]), None
 
 
-class _OwnAndProduct(torch.autograd.Function):
-    """The first rows of x, which are those that a block computes, and the product: their gradients share an array."""
+class _DstRowsAndProduct(torch.autograd.Function):
+    """(x[:len(matrix)], matrix·x): the rows of a block's destination nodes, and the product.
+
+    As one function, because the backward pass then adds both gradients in one tensor.
+    """
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, matrix: Tensor) -> tuple[Tensor, Tensor]:
         ctx.matrix = matrix
-        return x[: len(matrix)], _bags(matrix, x)
+        return x[: len(matrix)], _spmm(matrix, x)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
-        own, product = gradients
-        found = sparse_product(_transposed(ctx.matrix), product)
-        found[: len(own)] += own
-        return found, None
+        dst_gradient, product_gradient = gradients
+        gradient = sparse_product(_transposed(ctx.matrix), product_gradient)
+        gradient[: len(dst_gradient)] += dst_gradient
+        return gradient, None
 
 
 def sparse_product(matrix: Tensor, x: Tensor) -> Tensor:
-    """[rows, width]: a CSR matrix [rows, columns] of constants times x [columns, width]."""
+    """[rows, width]: a CSR matrix [rows, columns] times x [columns, width]; differentiable in x, not in the matrix."""
     return _SparseProduct.apply(x, matrix)
 
 
-def _own_and_product(matrix: Tensor, x: Rows) -> tuple[Tensor, Tensor]:
+def _dst_rows_and_product(matrix: Tensor, x: Rows) -> tuple[Tensor, Tensor]:
+    """(x[:len(matrix)], matrix·x); for LazyRows the product reads the feature table in place."""
     if not isinstance(x, LazyRows):
-        return _OwnAndProduct.apply(x, matrix)
+        return _DstRowsAndProduct.apply(x, matrix)
     indptr, columns = matrix.crow_indices(), x.nodes.index_select(0, matrix.col_indices())
-    parts = (indptr, columns.to(indptr.dtype), matrix.values())
-    widened = torch.sparse_csr_tensor(*parts, size=(len(matrix), len(x.table)), check_invariants=False)
-    return x[: len(matrix)], sparse_product(widened, x.table)
+    csr = (indptr, columns.to(indptr.dtype), matrix.values())
+    over_table = torch.sparse_csr_tensor(*csr, size=(len(matrix), len(x.table)), check_invariants=False)
+    return x[: len(matrix)], sparse_product(over_table, x.table)
 
 
 def layer_products(
-    matrix: Tensor, x: Rows, weight: Tensor, bias: Tensor, own_weight: Tensor | None = None, dst: Tensor | None = None
+    matrix: Tensor, x: Rows, weight: Tensor, bias: Tensor, self_weight: Tensor | None = None, dst: Tensor | None = None
 ) -> Tensor:
-    """[rows, out]: matrix [rows, columns] times x [columns, in] times weight [out, in] transposed, plus bias [out] and,
-    where the node itself has a weight of its own, its row times that. `dst`: see Block."""
-    narrow_first = _narrow_first(matrix, x, weight)
-    if narrow_first:
+    """[rows, out]: matrix [rows, columns] · x [columns, in] · weight^T [in, out] + bias [out].
+
+    With `self_weight` [out, in] plus the destination nodes' own rows times its transpose; these are x[dst], or the
+    first rows of x where `dst` is None.
+    """
+    weight_first = _weight_first(matrix, x, weight)
+    if weight_first:
         product = sparse_product(matrix, functional.linear(materialize(x), weight))
-        own = x[: len(matrix)] if dst is None else x[dst]
+        dst_rows = x[: len(matrix)] if dst is None else x[dst]
     elif dst is None:
-        own, product = _own_and_product(matrix, x)
+        dst_rows, product = _dst_rows_and_product(matrix, x)
     else:
-        own, product = x[dst], sparse_product(matrix, materialize(x))
-    found = bias.repeat(len(matrix), 1) if own_weight is None else functional.linear(own, own_weight, bias)
-    return found.add_(product) if narrow_first else found.addmm_(product, weight.T)
+        dst_rows, product = x[dst], sparse_product(matrix, materialize(x))
+    output = bias.repeat(len(matrix), 1) if self_weight is None else functional.linear(dst_rows, self_weight, bias)
+    return output.add_(product) if weight_first else output.addmm_(product, weight.T)
 
 
-def _narrow_first(matrix: Tensor, x: Rows, weight: Tensor) -> bool:
-    """Whether X·W comes first: it makes the rows that go along the edges narrower, but there are more rows to multiply.
+def _weight_first(matrix: Tensor, x: Rows, weight: Tensor) -> bool:
+    """Whether A·(X·W) is cheaper than (A·X)·W, forward and backward pass together.
 
-    Features need no gradient, so A·X in front costs nothing on the way back.
+    X·W first makes the rows of the sparse product narrower where out < in, but multiplies all `columns` rows by W
+    instead of `rows`. Features need no gradient: A·X of features has no backward pass.
     """
     (rows, columns), (width_out, width_in) = matrix.shape, weight.shape
-    learns, x_learns = torch.is_grad_enabled(), x.requires_grad
-    edges, products = MULTIPLY_ADDS_PER_EDGE * matrix.values().numel(), (1 + learns + x_learns) * width_in * width_out
-    weight_first = edges * width_out * (1 + learns) + products * columns
-    return bool(weight_first < edges * width_in * (1 + x_learns) + products * rows)
+    has_backward, x_has_gradient = torch.is_grad_enabled(), x.requires_grad
+    sparse_per_column = MULTIPLY_ADDS_PER_EDGE * matrix.values().numel()
+    dense_per_row = (1 + has_backward + x_has_gradient) * width_in * width_out
+    weight_first = sparse_per_column * width_out * (1 + has_backward) + dense_per_row * columns
+    aggregation_first = sparse_per_column * width_in * (1 + x_has_gradient) + dense_per_row * rows
+    return bool(weight_first < aggregation_first)
 
 
 def _transposed(matrix: Tensor) -> Tensor:
-    """scipy's transposition counts; sorting the indices takes several times as long."""
+    """The transpose as CSR, by scipy's counting sort: several times as fast as sorting the indices."""
     values, indices, indptr = matrix.values().cpu(), matrix.col_indices().cpu(), matrix.crow_indices().cpu()
-    turned = csr_array((values.numpy(), indices.numpy(), indptr.numpy()), shape=tuple(matrix.shape)).tocsc()
-    indptr, indices, values = (torch.from_numpy(part) for part in (turned.indptr, turned.indices, turned.data))
+    csc = csr_array((values.numpy(), indices.numpy(), indptr.numpy()), shape=tuple(matrix.shape)).tocsc()
+    indptr, indices, values = (torch.from_numpy(array) for array in (csc.indptr, csc.indices, csc.data))
     transposed = torch.sparse_csr_tensor(indptr, indices, values, size=matrix.shape[::-1], check_invariants=False)
     return transposed.to(matrix.device)

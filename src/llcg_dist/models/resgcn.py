@@ -10,14 +10,14 @@ from llcg_dist.models.stages import GraphModel, Stage
 def build(config: ModelConfig, num_features: int, num_classes: int) -> GraphModel:
     r"""L, then `layers` steps :math:`h \leftarrow h + G(\mathrm{dropout}(\mathrm{ReLU}(\mathrm{BN}(h))))`, then L.
 
-    The linear layers bring every convolution to one width, so that each of them has its residual. BatchNorm and ReLU
-    come before a convolution (and before the last L), as PyG's DeepGCNLayer has them by default.
+    The linear layers make all convolutions equally wide, so that each of them can have a residual connection. BatchNorm
+    and ReLU come before a convolution (and before the last L), the default order of PyG's DeepGCNLayer.
     """
 
     def norm() -> nn.BatchNorm1d | None:
         return nn.BatchNorm1d(config.hidden) if config.norm == "batch" else None
 
-    into = Stage(
+    input_stage = Stage(
         nn.Linear(num_features, config.hidden),
         nn.BatchNorm1d(num_features, affine=False) if config.input_norm else None,
     )
@@ -25,5 +25,5 @@ def build(config: ModelConfig, num_features: int, num_classes: int) -> GraphMode
         Stage(Gcn(config.hidden, config.hidden, config.gcn_norm), norm(), True, config.dropout, residual=True)
         for _ in range(config.layers)
     ]
-    out = Stage(nn.Linear(config.hidden, num_classes), norm(), True, config.dropout)
-    return GraphModel([into, *steps, out])
+    output_stage = Stage(nn.Linear(config.hidden, num_classes), norm(), True, config.dropout)
+    return GraphModel([input_stage, *steps, output_stage])

@@ -1,7 +1,7 @@
-"""The shape that all models share: stages, each of which turns the state of all nodes into the next.
+"""GraphModel, the base of all models: a sequence of stages that map one hidden state of the nodes to the next.
 
-A mini-batch runs through them with one block per message-passing stage; evaluation runs the same stages one at a time
-over the whole graph, a chunk of nodes after the other (training/layerwise.py).
+A mini-batch runs through all stages with one block per message-passing stage. Evaluation runs the same stages one at a
+time over the full graph, in chunks of nodes (training/layerwise.py).
 """
 
 from collections.abc import Sequence
@@ -16,20 +16,21 @@ from llcg_dist.sampling.block import Block
 
 
 class BlockLayer(nn.Module):
-    """A layer that reads neighbours: called with x [num_src, in] and a block, it returns [num_dst, out]."""
+    """A message-passing layer: called with x [num_src, in] and a block, it returns [num_dst, out]."""
 
-    reads_in_place = False
-    """Whether its work grows with the rows that it computes and not with those that x holds."""
+    accepts_global_columns = False
+    """Whether its cost depends on the rows and entries of the block alone, so that a block with a column for every node
+    of the graph is as cheap as one with local columns."""
     accepts_lazy_rows = False
-    """Whether x may be features that are still in their table."""
+    """Whether x may be LazyRows."""
 
 
 class Stage(nn.Module):
-    """BatchNorm, ReLU, dropout, then a layer; each of them may be missing.
+    """BatchNorm, ReLU, dropout, then a layer; each of them is optional.
 
-    x [num_src, in] and a block -> [num_dst, out] where the layer is a BlockLayer, else x [n, in] -> [n, out]. BatchNorm
-    comes first, so its statistics over the whole graph are those of the state that enters the stage. With `residual`
-    that state is added to the layer's output.
+    x [num_src, in] and a block -> [num_dst, out] if the layer is a BlockLayer, else x [n, in] -> [n, out]. BatchNorm
+    comes first, so its statistics over the full graph are those of the hidden state that enters the stage. With
+    `residual` that state is added to the layer's output.
     """
 
     norm: nn.BatchNorm1d | None
@@ -48,21 +49,23 @@ class Stage(nn.Module):
 
     @property
     def reads_neighbours(self) -> bool:
+        """Whether this is a message-passing stage, which needs a block."""
         return isinstance(self.layer, BlockLayer)
 
     @property
     def accepts_lazy_rows(self) -> bool:
-        alone = self.norm is None and not (self.relu or self.dropout or self.residual)
-        return alone and isinstance(self.layer, BlockLayer) and self.layer.accepts_lazy_rows
+        """Whether x may be LazyRows: only if nothing precedes a layer that accepts them."""
+        layer_only = self.norm is None and not (self.relu or self.dropout or self.residual)
+        return layer_only and isinstance(self.layer, BlockLayer) and self.layer.accepts_lazy_rows
 
     def forward(self, x: Tensor, block: Block | None = None) -> Tensor:
-        h = self.prepared(x)
+        h = self.layer_input(x)
         if self.layer is not None:
             h = self.layer(h) if block is None else self.layer(h, block)
-        return h + (x if block is None else block.own(x)) if self.residual else h
+        return h + (x if block is None else block.dst_rows(x)) if self.residual else h
 
-    def prepared(self, x: Tensor) -> Tensor:
-        """What the layer gets of x: each row by itself."""
+    def layer_input(self, x: Tensor) -> Tensor:
+        """The layer's input: BatchNorm, ReLU and dropout applied to x."""
         h = x if self.norm is None else self.norm(x)
         if self.relu and self.dropout and self.training:
             h = relu_dropout(h, self.dropout)
@@ -74,10 +77,10 @@ class Stage(nn.Module):
 
 
 class GraphModel(nn.Module):
-    """A sequence of stages; `depth` of them read neighbours, and each of those takes one block."""
+    """A sequence of stages, `depth` of which are message-passing stages that take one block each."""
 
     def __init__(self, stages: Sequence[Stage], unused_bytes: int = 0) -> None:
-        """`unused_bytes`: weights that the authors' code held and sent but never used; the paper's MB count them."""
+        """`unused_bytes`: size of weights that the authors' code sends but never uses; the paper's MB count them."""
         super().__init__()
         self.stages = nn.ModuleList(stages)
         self.unused_bytes = unused_bytes
@@ -87,6 +90,7 @@ class GraphModel(nn.Module):
         return sum(stage.reads_neighbours for stage in self.each_stage())
 
     def each_stage(self) -> list[Stage]:
+        """The stages, typed."""
         return [stage for stage in self.stages if isinstance(stage, Stage)]
 
     def forward(self, x: Rows, blocks: Sequence[Block]) -> Tensor:

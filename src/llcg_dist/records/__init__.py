@@ -1,1 +1,1 @@
-"""What a run leaves behind: rows of metrics, summary, models, the console, loggers."""
+"""The records of a run: rows of metrics, summary, saved models, console output, experiment loggers."""

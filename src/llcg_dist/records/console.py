@@ -1,4 +1,4 @@
-"""What a person sees: a live progress line on a terminal, plain lines elsewhere, a closing table, one-line errors."""
+"""Console output: a live progress line on a terminal, a line per round elsewhere, a closing table, one-line errors."""
 
 import shutil
 import sys
@@ -12,39 +12,42 @@ from llcg_dist.records.columns import sent_bytes
 
 
 def say(line: str) -> None:
+    """Prints a line to stdout."""
     print(line, flush=True)
 
 
 def print_error(message: str) -> None:
+    """Prints the message to stderr, as one line that begins with `llcg: error:`."""
     one_line = " ".join(message.split())
     print(f"llcg: error: {one_line}", file=sys.stderr, flush=True)
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Columns as wide as their widest cell; the first to the left, numbers to the right."""
+    """A text table with columns as wide as their widest cell, the first column left-aligned, the others right."""
     cells = [list(header), *[list(row) for row in rows]]
     widths = [max(len(row[column]) for row in cells) for column in range(len(header))]
 
     def line(row: Sequence[str]) -> str:
-        first, rest = row[0].ljust(widths[0]), [cell.rjust(w) for cell, w in zip(row[1:], widths[1:], strict=True)]
-        return "  ".join([first, *rest]).rstrip()
+        numbers = [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]
+        return "  ".join([row[0].ljust(widths[0]), *numbers]).rstrip()
 
     return "\n".join([line(cells[0]), "  ".join("-" * width for width in widths), *map(line, cells[1:])])
 
 
 class Progress:
-    """Rounds done, validation score, bytes sent, time left."""
+    """The progress of a run on the console: rounds done, validation score, bytes sent, time left, warnings."""
 
     def __init__(self, config: Config, start_round: int = 0) -> None:
         self._name, self._rounds, self._start = config.algorithm.name, config.num_rounds, start_round
         if start_round:
             say(f"going on after round {start_round}")
         self._live = sys.stdout.isatty()
-        self._started = self._last_plain = time.monotonic()
+        self._started = time.monotonic()
         self._best = float("-inf")
         self._bytes = 0
 
     def round(self, row: dict[str, Any]) -> None:
+        """Shows a round, given its row of metrics.jsonl."""
         done = row["round"]
         self._bytes += sent_bytes(row)
         elapsed = time.monotonic() - self._started
@@ -67,6 +70,7 @@ class Progress:
 
 
 def say_summary(summary: dict[str, Any], run_dir: Path) -> None:
+    """Shows the closing table of a finished run."""
     say("")
     say(table(*summary_table([summary])))
     say(f"records in {run_dir}")
@@ -80,9 +84,13 @@ _MEGABYTES = {
 
 
 def summary_table(summaries: Sequence[dict[str, Any]]) -> tuple[list[str], list[list[str]]]:
-    """Megabytes per round, both directions: of parameters, of whatever else any of the runs moved, and in all."""
-    moved = [{name: _megabytes(s, keys) for name, keys in _MEGABYTES.items()} for s in summaries]
-    kinds = [name for name in _MEGABYTES if name == "param MB" or any(megabytes[name] for megabytes in moved)]
+    """Header and cells of a table with a row per run.
+
+    Megabytes are per round and in both directions: of parameters, of every other kind that any of the runs sent, and in
+    total.
+    """
+    sent_megabytes = [{name: _megabytes(s, keys) for name, keys in _MEGABYTES.items()} for s in summaries]
+    kinds = [name for name in _MEGABYTES if name == "param MB" or any(megabytes[name] for megabytes in sent_megabytes)]
     header = ["method", "BN stats", "final val", "best val", "test at best", *kinds]
     header += ["MB/round", "paper MB", "steps", "seconds"]
     rows = [
@@ -98,15 +106,16 @@ def summary_table(summaries: Sequence[dict[str, Any]]) -> tuple[list[str], list[
             str(s["local_steps_total"]),
             f"{s['seconds_total']:.1f}",
         ]
-        for s, megabytes in zip(summaries, moved, strict=True)
+        for s, megabytes in zip(summaries, sent_megabytes, strict=True)
     ]
     return header, rows
 
 
 def _megabytes(summary: dict[str, Any], keys: Sequence[str]) -> float:
-    """Runs that an older version recorded have no such kind of message where the key is missing."""
+    """The sum of these keys; a summary of an older version lacks the kinds of message that it did not know."""
     return sum(summary.get(key, 0.0) for key in keys)
 
 
 def percent(score: float | None) -> str:
+    """A fraction in 0..1 as per cent with two decimals; `-` for None."""
     return "-" if score is None else f"{100 * score:.2f}"

@@ -1,4 +1,4 @@
-"""partition.json of a run directory."""
+"""Writes partition.json, a run directory's description of the graph's parts."""
 
 from pathlib import Path
 from typing import Any
@@ -8,11 +8,11 @@ from llcg_dist.data.cut import edges_between_parts
 from llcg_dist.data.store import Shard
 
 
-def record_partition(run_dir: Path, manifest: dict[str, Any], whole: Shard) -> None:
-    """partition.json: what the parts look like, so that a report needs no store."""
+def record_partition(run_dir: Path, manifest: dict[str, Any], full_graph: Shard) -> None:
+    """Writes partition.json unless it exists: sizes, labels and cut of the parts, so that a report needs no store."""
     path = run_dir / "partition.json"
     if path.exists():
         return
     keys = ("partitioner", "seed", "num_parts", "num_nodes", "num_edges", "cut_edges", "label_counts", "parts")
-    between = edges_between_parts(whole.graph, whole.extra["assignment"], manifest["num_parts"])
+    between = edges_between_parts(full_graph.graph, full_graph.extra["assignment"], manifest["num_parts"])
     write_json(path, {key: manifest[key] for key in keys} | {"edges_between_parts": between.tolist()})

@@ -1,4 +1,4 @@
-"""A run's records, all the server's: config.yaml, partition.json, metrics.jsonl, summary.json, wire.json, models."""
+"""Writes the records of a run, at the server: config.yaml, metrics.jsonl, summary.json, wire.json and models."""
 
 import io
 import logging
@@ -23,9 +23,10 @@ log = logging.getLogger(__name__)
 
 
 class Recorder:
-    """Writes a row per round as it is evaluated, and the summary and models at the end.
+    """Appends a row per round to metrics.jsonl; writes models as they are saved, and the summary at the end.
 
-    A full disk does not end the training: what could not be written is kept and tried again, at the latest at the end.
+    A full disk does not end the training: rows and models that could not be written are kept in memory and written with
+    the next ones, at the latest at the end of the run.
     """
 
     def __init__(
@@ -37,8 +38,9 @@ class Recorder:
         constants: Row | None = None,
         on_round: Callable[[Row], None] = lambda row: None,
     ) -> None:
-        """`start_round`: the checkpoint that the run goes on from; `elapsed`: its seconds until then. `constants` go
-        into the summary as they are. `on_round` is told of every row, for the progress line."""
+        """`start_round`: the round of the checkpoint that the run resumes from (0: none). `elapsed`: seconds of the run
+        before that checkpoint. `constants`: metric, paper_mb_per_round and halo_bytes of the summary. `on_round` is
+        called with every row, for the progress line."""
         self._config, self._run_dir = config, run_dir
         self._on_round, self._constants = on_round, constants or {}
         self._started = time.perf_counter() - elapsed
@@ -48,27 +50,29 @@ class Recorder:
         self._loggers = Loggers(config, run_dir, self.rows)
 
     def start(self) -> None:
-        """Writes config.yaml, and metrics.jsonl with the rows up to the checkpoint: later ones are dropped."""
+        """Writes config.yaml, and metrics.jsonl with the rows up to the checkpoint; rows after it are dropped."""
         write_bytes(self._run_dir / "config.yaml", to_yaml(self._config).encode())
         write_bytes(self._run_dir / "metrics.jsonl", "".join(row_line(row) for row in self.rows).encode())
         self._metrics = (self._run_dir / "metrics.jsonl").open("r+b")
-        self._written = len(self.rows)
-        self._end = self._metrics.seek(0, os.SEEK_END)
+        self._rows_written = len(self.rows)
+        self._metrics_size = self._metrics.seek(0, os.SEEK_END)
 
     @property
     def elapsed(self) -> float:
+        """Seconds of the run so far, those before a resume included."""
         return time.perf_counter() - self._started
 
     @property
     def best_score(self) -> float | None:
+        """The best validation score so far; None where no round was evaluated."""
         return max((row["val_score"] for row in self.rows if row["val_score"] is not None), default=None)
 
     def round(
-        self, result: RoundResult, evaluation: Evaluation | None, seconds_evaluate: float, checkpoint: Row
+        self, result: RoundResult, evaluation: Evaluation | None, seconds_evaluate: float, checkpoint_columns: Row
     ) -> None:
-        """Records a round: `evaluation` is None where the model was not scored, `checkpoint` holds further columns."""
+        """Records a round; `evaluation` is None where the model was not evaluated."""
         row = round_row(result, evaluation, seconds_evaluate) | statistics_columns(self._config, evaluation)
-        row |= checkpoint
+        row |= checkpoint_columns
         if result.stats:
             self._peak_rss_mb_machine = max(stats.peak_rss_mb for stats in result.stats)
         losses = " ".join(f"{stats.train_loss:.4f}" for stats in result.stats)
@@ -81,7 +85,10 @@ class Recorder:
         self._on_round(row)
 
     def save_model(self, name: str, state: dict[str, Tensor]) -> None:
-        """A plain state_dict. Through a buffer, because torch.save writes the file's own name into it."""
+        """Writes a plain state_dict to the file `name` of the run directory.
+
+        Through a buffer, because torch.save writes the name of the file into its content.
+        """
         buffer = io.BytesIO()
         torch.save(state, buffer)
         self._pending_models[name] = buffer.getvalue()
@@ -91,27 +98,50 @@ class Recorder:
             log.warning("%s not written: %s", name, error.strerror)
 
     def sync(self) -> None:
-        """A checkpoint counts on the rows before it: they reach the disk first."""
+        """Flushes metrics.jsonl to disk (fsync); called before a checkpoint, which relies on the earlier rows."""
         try:
             os.fsync(self._metrics.fileno())
         except OSError as error:
             log.warning("metrics.jsonl: %s", error.strerror)
 
     def finish(self, peak_rss_mb_server: float, ledger: Ledger, audit: Row | None = None) -> Row:
-        """Raises OSError where the result cannot be written; files of an earlier result are then as they were."""
+        """Writes all pending rows and models, wire.json and summary.json; returns the summary.
+
+        `audit`: verdict of the wire audit. Raises OSError where a file cannot be written; that file's earlier version
+        is then intact.
+        """
         self._write_rows()
         self._metrics.close()
         self._write_models()
+        wire, halo_bytes = ledger.as_json(), self._constants.get("halo_bytes", 0)
+        summary = self._training_summary() | {
+            "paper_mb_per_round": self._constants.get("paper_mb_per_round", 0.0),
+            **self._mean_megabytes(),
+            "halo_bytes": halo_bytes,
+            "bytes_in_detail": wire["bytes_in_detail"],
+            "total_bytes": ledger.total_bytes(),
+            "seconds_total": self.elapsed,
+            "peak_rss_mb_server": peak_rss_mb_server,
+            "peak_rss_mb_machine": self._peak_rss_mb_machine,
+        }
+        # The halo is copied with the parts before the first round: it is counted apart from the messages.
+        verdict = {"audit": audit} if audit else {}
+        write_json(self._run_dir / "wire.json", wire | {"halo_bytes": halo_bytes} | verdict)
+        write_json(self._run_dir / "summary.json", summary)
+        self._loggers.finish(summary)
+        return summary
+
+    def _training_summary(self) -> Row:
+        """The job, its scores and its local steps."""
         evaluated = [row for row in self.rows if row["val_score"] is not None]
         best = max(evaluated, key=lambda row: row["val_score"], default=None)
-        last, rounds = self.rows[-1], len(self.rows)
-        wire, halo_bytes = ledger.as_json(), self._constants.get("halo_bytes", 0)
-        summary: Row = {
+        last = self.rows[-1]
+        return {
             "algorithm": self._config.algorithm.name,
             "dataset": self._config.dataset.name,
             "model": self._config.model.name,
             "num_machines": self._config.cluster.num_machines,
-            "num_rounds": rounds,
+            "num_rounds": len(self.rows),
             "seed": self._config.seed,
             "metric": self._constants.get("metric"),
             "batchnorm_stats": self._config.algorithm.batchnorm_stats,
@@ -121,30 +151,24 @@ class Recorder:
             "final_test_score": last["test_score"],
             "final_train_loss": last["train_loss"],
             "local_steps_total": self._sum("local_steps"),
-            "paper_mb_per_round": self._constants.get("paper_mb_per_round", 0.0),
-            "mb_up_per_round": self._sum("bytes_up") / rounds / 1e6,
-            "mb_down_per_round": self._sum("bytes_down") / rounds / 1e6,
-            "feature_mb_per_round": self._sum("feature_bytes") / rounds / 1e6,
-            "gradient_mb_per_round": self._sum("gradient_bytes") / rounds / 1e6,
-            "control_mb_per_round": self._sum("control_bytes") / rounds / 1e6,
-            "halo_bytes": halo_bytes,
-            "bytes_in_detail": wire["bytes_in_detail"],
-            "total_bytes": ledger.total_bytes(),
-            "seconds_total": self.elapsed,
-            "peak_rss_mb_server": peak_rss_mb_server,
-            "peak_rss_mb_machine": self._peak_rss_mb_machine,
         }
-        # The halo came with the parts, before any round: it is told apart from what crossed.
-        verdict = {"audit": audit} if audit else {}
-        write_json(self._run_dir / "wire.json", wire | {"halo_bytes": halo_bytes} | verdict)
-        write_json(self._run_dir / "summary.json", summary)
-        self._loggers.finish(summary)
-        return summary
 
-    def _sum(self, key: str) -> Any:
-        return sum(row[key] for row in self.rows)
+    def _mean_megabytes(self) -> Row:
+        """Megabytes of each kind of message, averaged over the rounds."""
+        columns = {
+            "mb_up_per_round": "bytes_up",
+            "mb_down_per_round": "bytes_down",
+            "feature_mb_per_round": "feature_bytes",
+            "gradient_mb_per_round": "gradient_bytes",
+            "control_mb_per_round": "control_bytes",
+        }
+        return {name: self._sum(column) / len(self.rows) / 1e6 for name, column in columns.items()}
+
+    def _sum(self, column: str) -> Any:
+        return sum(row[column] for row in self.rows)
 
     def _try_to_write_rows(self) -> None:
+        """Writes pending rows; a failure becomes a warning of the last row."""
         try:
             self._write_rows()
         except OSError as error:
@@ -152,13 +176,13 @@ class Recorder:
             log.warning(self.rows[-1]["warnings"][-1])
 
     def _write_rows(self) -> None:
-        content = "".join(row_line(row) for row in self.rows[self._written :]).encode()
-        self._metrics.seek(self._end)
-        self._metrics.truncate()  # half a line that an earlier try may have left
+        content = "".join(row_line(row) for row in self.rows[self._rows_written :]).encode()
+        self._metrics.seek(self._metrics_size)
+        self._metrics.truncate()  # removes half a line that an earlier, failed write may have left
         self._metrics.write(content)
         self._metrics.flush()
-        self._end += len(content)
-        self._written = len(self.rows)
+        self._metrics_size += len(content)
+        self._rows_written = len(self.rows)
 
     def _write_models(self) -> None:
         for name in list(self._pending_models):

@@ -1,4 +1,4 @@
-"""A round's result, and the row of metrics.jsonl that is made of it."""
+"""The result of a round, and its row in metrics.jsonl."""
 
 import json
 import math
@@ -10,7 +10,7 @@ from torch import Tensor
 
 from llcg_dist.comm.ledger import Traffic
 from llcg_dist.comm.messages import TrainStats
-from llcg_dist.config.facts import kinds_scored
+from llcg_dist.config.facts import scored_statistics
 from llcg_dist.config.schema import BEST, Config
 from llcg_dist.errors import UserError
 from llcg_dist.training.evaluation import Evaluation
@@ -20,27 +20,30 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class RoundResult:
-    """What a round leaves behind for the records."""
+    """The outcome of one training round, from which its row is made."""
 
     round: int
     theta: Tensor
+    """The model [n] after the round's correction."""
     stats: list[TrainStats]
-    """Of every machine, in part order."""
+    """Steps, loss and time of every machine, in part order."""
     skipped_parts: list[int]
+    """Parts whose update was not finite and was left out of the average."""
     traffic: Traffic
     seconds_exchange: float
     seconds_correct: float
     seconds_round: float
     notes: dict[str, Any] = field(default_factory=dict)
-    """Further columns of the round's record: what was measured, what was chosen and why."""
+    """Further columns of the row: diagnostics, the S that was chosen, seconds of further phases."""
 
 
 def round_row(result: RoundResult, evaluation: Evaluation | None, seconds_evaluate: float) -> Row:
-    """What every round records: steps, scores, bytes, seconds, and the notes of the round."""
+    """The row of a round: steps, scores, bytes, seconds and the round's notes. `evaluation` is None where the model was
+    not evaluated."""
     stats, traffic = result.stats, result.traffic
     row: Row = {
         "round": result.round,
-        "local_steps": max((of_machine.steps for of_machine in stats), default=0),
+        "local_steps": max((machine.steps for machine in stats), default=0),
         "train_loss": _number(evaluation.train_loss if evaluation else None),
         "val_score": _number(evaluation.val if evaluation else None),
         "test_score": _number(evaluation.test if evaluation else None),
@@ -52,7 +55,7 @@ def round_row(result: RoundResult, evaluation: Evaluation | None, seconds_evalua
         "exchanges": traffic.exchanges,
         "feature_id_bytes": traffic.feature_id_bytes,
         "feature_row_bytes": traffic.feature_row_bytes,
-        "seconds_local": max((of_machine.seconds_local for of_machine in stats), default=0.0),
+        "seconds_local": max((machine.seconds_local for machine in stats), default=0.0),
         "seconds_exchange": result.seconds_exchange,
         "seconds_correct": result.seconds_correct,
         "seconds_evaluate": seconds_evaluate,
@@ -63,22 +66,26 @@ def round_row(result: RoundResult, evaluation: Evaluation | None, seconds_evalua
 
 
 def statistics_columns(config: Config, evaluation: Evaluation | None) -> Row:
-    """Columns for BatchNorm's statistics: the kind that was chosen, where there is a choice, and the scores of every
-    kind but that of the setting."""
+    """Columns for BatchNorm's running statistics: the kind that was chosen (with batchnorm_stats=best), and the scores
+    with every kind that was evaluated besides the configured one."""
     setting, row = config.algorithm.batchnorm_stats, Row()
     if setting == BEST:
         row["batchnorm_stats"] = evaluation.kind if evaluation else None
-    kinds = kinds_scored(config)
+    kinds = scored_statistics(config)
     for kind in kinds:
         if kind != setting and len(kinds) > 1:
-            of_kind = evaluation.of_kind[kind] if evaluation else None
-            row[f"val_score_{kind}"] = _number(of_kind.val if of_kind else None)
-            row[f"test_score_{kind}"] = _number(of_kind.test if of_kind else None)
+            scores = evaluation.of_kind[kind] if evaluation else None
+            row[f"val_score_{kind}"] = _number(scores.val if scores else None)
+            row[f"test_score_{kind}"] = _number(scores.test if scores else None)
     return row
 
 
 def read_rows(run_dir: Path, last_round: int) -> list[Row]:
-    """Rows 1..last_round (or one less: the last round may not be judged yet) of metrics.jsonl."""
+    """Rows 1..last_round of metrics.jsonl, up to the first line that is torn or out of order.
+
+    Row last_round itself may be missing, because a round is checkpointed before it is evaluated and recorded; any
+    earlier one that is missing is a UserError.
+    """
     path = run_dir / "metrics.jsonl"
     rows: list[Row] = []
     if last_round and path.exists():
@@ -98,17 +105,19 @@ def read_rows(run_dir: Path, last_round: int) -> list[Row]:
 
 
 def _is_row(row: Any, round_: int) -> bool:
-    counted = ("local_steps", "bytes_up", "bytes_down", "feature_bytes", "gradient_bytes", "control_bytes")
+    """Whether a parsed line is an intact row of this round."""
+    integers = ("local_steps", "bytes_up", "bytes_down", "feature_bytes", "gradient_bytes", "control_bytes")
     return (
         isinstance(row, dict)
         and row.get("round") == round_
-        and all(isinstance(row.get(key), int) for key in counted)
+        and all(isinstance(row.get(key), int) for key in integers)
         and all(row.get(key) is None or isinstance(row[key], float) for key in ("val_score", "test_score"))
         and {"val_score", "test_score", "train_loss"} <= row.keys()
     )
 
 
 def row_line(row: Row) -> str:
+    """A row as a line of metrics.jsonl."""
     return json.dumps(row) + "\n"
 
 

@@ -1,4 +1,4 @@
-"""Reads records and shows them: a table, curves, one page. Imports no torch."""
+"""`llcg report`: reads the records of runs and writes tables, figures and an HTML page. Imports no torch."""
 
 from llcg_dist.report.page import write_report
 from llcg_dist.report.runs import Run, find_runs

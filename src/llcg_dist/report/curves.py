@@ -1,14 +1,15 @@
-"""Scores and losses by round, by bytes, by time; and the schedule that led to them."""
+"""Curves: score and loss by round, bytes and time, and the schedule of local steps."""
 
 from matplotlib.figure import Figure as Canvas
 
-from llcg_dist.report.figure import WIDTH, Figure, canvas, hover_of
+from llcg_dist.report.figure import WIDTH, Figure, hover_of, new_canvas
 from llcg_dist.report.groups import Study
-from llcg_dist.report.lines import Values, column, draw_lines, dress, legend, legend_shape, plain_ticks, rounds
+from llcg_dist.report.lines import Values, column, draw_lines, label_axes, legend, legend_shape, plain_ticks, rounds
 from llcg_dist.report.runs import Run
 
 
 def curve_figures(study: Study) -> list[Figure]:
+    """The six figures of curves."""
     score = f"validation {study.metric} (%)"
     band = "Lines are means over seeds, bands reach from the lowest to the highest seed."
     return [
@@ -49,17 +50,17 @@ def curve_figures(study: Study) -> list[Figure]:
 
 
 def overview(study: Study) -> Canvas:
-    """Score and loss by round side by side, for READMEs and slides."""
-    drawn = canvas(11, 4.2)
-    scores, losses = drawn.subplots(1, 2)
+    """Score and loss by round in one figure, which becomes curves.png, for READMEs and slides."""
+    canvas = new_canvas(11, 4.2)
+    scores, losses = canvas.subplots(1, 2)
     draw_lines(scores, study.groups, rounds, column("val_score"), 100)
     draw_lines(losses, study.groups, rounds, column("train_loss"))
-    dress(scores, "round", f"validation {study.metric} (%)")
-    dress(losses, "round", "training loss")
+    label_axes(scores, "round", f"validation {study.metric} (%)")
+    label_axes(losses, "round", "training loss")
     for axes in (scores, losses):
         axes.set_title("whole graph, after each round")
-    legend(drawn, scores)
-    return drawn
+    legend(canvas, scores)
+    return canvas
 
 
 def _figure(
@@ -73,12 +74,12 @@ def _figure(
 ) -> Figure:
     (x_label, x_of), (y_label, key, scale) = x, y
     lines, _ = legend_shape([group.label for group in study.groups], WIDTH)
-    drawn = canvas(height=3.4 + 0.2 * lines)
-    axes = drawn.subplots()
+    canvas = new_canvas(height=3.4 + 0.2 * lines)
+    axes = canvas.subplots()
     if log:
         axes.set_xscale("log")
         plain_ticks(axes.xaxis)
     series, data = draw_lines(axes, study.groups, x_of, column(key), scale)
-    dress(axes, x_label, y_label)
-    legend(drawn, axes)
-    return Figure(name, title, caption, drawn, data, [hover_of(drawn, axes, series)])
+    label_axes(axes, x_label, y_label)
+    legend(canvas, axes)
+    return Figure(name, title, caption, canvas, data, [hover_of(canvas, axes, series)])

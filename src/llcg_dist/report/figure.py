@@ -1,4 +1,4 @@
-"""A figure: drawn once, written as a PNG, as SVG inside the page, and as the CSV that it shows."""
+"""Figures: written as PNG, as SVG inside the page, and as CSV with the data that they show."""
 
 import csv
 import io
@@ -19,46 +19,54 @@ from llcg_dist.report.style import COLOURS, INK
 
 Cells = Sequence[dict[str, Any]]
 WIDTH = 5.6
-"""Inches of a figure that takes half of the page."""
+"""Width in inches of a figure that takes half of the page."""
 _DPI = 110
 
 
 @dataclass(frozen=True)
 class Figure:
+    """A Matplotlib figure with its texts and data."""
+
     name: str
-    """Of its files."""
+    """File name, without suffix."""
     title: str
     caption: str
-    """What a newcomer sees in it."""
+    """Explains the figure to a newcomer."""
     canvas: Canvas
     data: Cells
+    """Rows of the CSV file."""
     hover: list[dict[str, Any]] = field(default_factory=list)
-    """For every pair of axes: where it lies and the points of its lines."""
+    """For every axes: its position in the picture and the points of its lines, for the page's tooltips."""
     wide: bool = False
+    """Whether it takes the full width of the page."""
 
 
-def canvas(width: float = WIDTH, height: float = 3.6) -> Canvas:
+def new_canvas(width: float = WIDTH, height: float = 3.6) -> Canvas:
+    """An empty Matplotlib figure; sizes in inches."""
     return Canvas(figsize=(width, height), dpi=_DPI, layout="constrained")
 
 
 def write_files(figure: Figure, folder: Path) -> None:
+    """Writes <name>.png and <name>.csv."""
     save_png(figure.canvas, folder / f"{figure.name}.png")
     write_csv(folder / f"{figure.name}.csv", figure.data)
 
 
-def _lay_out(drawn: Canvas) -> None:
-    """Once: it takes longer than drawing, and every file shall have the same places."""
-    if isinstance(engine := drawn.get_layout_engine(), ConstrainedLayoutEngine):
-        engine.execute(drawn)
-        drawn.set_layout_engine("none")
+def _lay_out(canvas: Canvas) -> None:
+    """Runs the layout engine once: it takes longer than drawing, and all files of a figure share one layout."""
+    if isinstance(engine := canvas.get_layout_engine(), ConstrainedLayoutEngine):
+        engine.execute(canvas)
+        canvas.set_layout_engine("none")
 
 
-def save_png(canvas_: Canvas, path: Path) -> None:
-    _lay_out(canvas_)
-    FigureCanvasAgg(canvas_).print_png(path, metadata={"Software": None})  # savefig would draw everything twice
+def save_png(canvas: Canvas, path: Path) -> None:
+    """Writes a PNG without metadata, so that equal figures give equal files."""
+    _lay_out(canvas)
+    FigureCanvasAgg(canvas).print_png(path, metadata={"Software": None})  # savefig would draw everything twice
 
 
 def write_csv(path: Path, rows: Cells) -> None:
+    """Writes one line per row; the columns are the keys of all rows, in the order of first use."""
     with path.open("w", newline="") as file:
         keys = list(dict.fromkeys(key for row in rows for key in row))
         writer = csv.DictWriter(file, keys, restval="")
@@ -67,9 +75,9 @@ def write_csv(path: Path, rows: Cells) -> None:
 
 
 def inline_svg(figure: Figure) -> str:
-    """The picture as a part of the page: text stays text, and colours follow the page into the dark.
+    """The figure as an <svg> element: text stays text, and colours are CSS variables that follow light and dark mode.
 
-    Its background goes: the PNG, which keeps it, is written before.
+    Removes the background of the figure, so the PNG must be written before.
     """
     buffer = io.StringIO()
     _lay_out(figure.canvas)
@@ -90,10 +98,10 @@ def inline_svg(figure: Figure) -> str:
     return re.sub(r"\n\s*", "\n", svg)
 
 
-def hover_of(drawn: Canvas, axes: Axes, series: Cells) -> dict[str, Any]:
-    """Where a pointer is in data: the axes' corners in the picture's own units (points from the upper left)."""
-    _lay_out(drawn)
-    width, height = 72 * drawn.get_size_inches()
+def hover_of(canvas: Canvas, axes: Axes, series: Cells) -> dict[str, Any]:
+    """What page.js needs to map a pointer to data: the axes' corners in points from the upper left, limits, scales."""
+    _lay_out(canvas)
+    width, height = 72 * canvas.get_size_inches()
     box = axes.get_position()
     corners = [box.x0 * width, (1 - box.y1) * height, box.x1 * width, (1 - box.y0) * height]
     scale = {"xlim": axes.get_xlim(), "ylim": axes.get_ylim(), "log": [axes.get_xscale(), axes.get_yscale()]}
@@ -101,4 +109,5 @@ def hover_of(drawn: Canvas, axes: Axes, series: Cells) -> dict[str, Any]:
 
 
 def hover_json(figure: Figure) -> str:
+    """Figure.hover as JSON that is safe inside a <script> element."""
     return json.dumps(figure.hover, separators=(",", ":")).replace("<", "\\u003c")

@@ -1,4 +1,4 @@
-"""Which runs belong together: the same settings but for the seed. And what tells one group from another."""
+"""Groups of runs with the same settings except the seed, and studies of all groups on one graph."""
 
 import functools
 import importlib.resources
@@ -10,36 +10,44 @@ from typing import Any
 
 import yaml
 
-from llcg_dist.config.compare import PLACES
+from llcg_dist.config.compare import LOCATION_KEYS
 from llcg_dist.config.schema import AlgorithmConfig
 from llcg_dist.report.runs import Run
 from llcg_dist.report.style import method_rank
 
-# Say nothing about a result: where files lie, how a run was started or watched; and the seed, averaged over.
-_IGNORED = PLACES | {"seed", "resume", "verify", "logger", "algorithm.name", "checkpoint.every", "checkpoint.keep"}
+# Settings that do not affect a result (paths, how a run was started or logged), and the seed, which is averaged over.
+_IGNORED = LOCATION_KEYS | {
+    "seed",
+    "resume",
+    "verify",
+    "logger",
+    "algorithm.name",
+    "checkpoint.every",
+    "checkpoint.keep",
+}
 
 
 @dataclass(frozen=True)
 class Group:
-    """Runs that differ in their seed only."""
+    """Runs that differ only in their seed."""
 
     label: str
     method: str
     keys: dict[str, Any]
-    """Value of every setting that differs between the groups of the study, by dotted key."""
+    """{dotted key: value} of the settings that differ between the groups of the study."""
     runs: list[Run]
 
 
 @dataclass(frozen=True)
 class Study:
-    """Everything that was run on one graph: what may be drawn into one picture."""
+    """All groups of runs on one graph, which can be compared in one figure."""
 
     title: str
     groups: list[Group]
     keys: dict[str, str]
-    """The settings that tell the groups apart: dotted key, and its short name."""
+    """{dotted key: short name} of the settings that differ between the groups."""
     shared: dict[str, Any]
-    """The settings that all runs have in common."""
+    """{dotted key: value} of the settings that all runs share."""
 
     @property
     def runs(self) -> list[Run]:
@@ -51,17 +59,20 @@ class Study:
 
 
 def studies(runs: Sequence[Run]) -> list[Study]:
+    """One study per graph; graphs are the same if all their dataset settings are, paths aside."""
     by_graph = defaultdict(list)
     for run in runs:
-        graph = {key: value for key, value in run.settings.items() if key.startswith("dataset.") and key not in PLACES}
+        graph = {
+            key: value for key, value in run.settings.items() if key.startswith("dataset.") and key not in LOCATION_KEYS
+        }
         by_graph[_text(graph), run.summary["dataset"]].append(run)
     titles = Counter(name for _, name in by_graph)
     numbers: Counter[str] = Counter()
-    found = []
+    result = []
     for (_, name), members in by_graph.items():
         numbers[name] += 1
-        found.append(_study(name if titles[name] == 1 else f"{name} ({numbers[name]})", members))
-    return found
+        result.append(_study(name if titles[name] == 1 else f"{name} ({numbers[name]})", members))
+    return result
 
 
 def _study(title: str, runs: Sequence[Run]) -> Study:
@@ -70,31 +81,31 @@ def _study(title: str, runs: Sequence[Run]) -> Study:
     members = defaultdict(list)
     for run in runs:
         members[run.method, _text([run.settings.get(key) for key in differing])].append(run)
-    named = {method: _named(method, differing, runs) for method, _ in members}
-    told_apart = [key for key in differing if any(key in of_method for of_method in named.values())]
-    short = _short_names(told_apart)
+    label_keys = {method: _label_keys(method, differing, runs) for method, _ in members}
+    distinguishing = [key for key in differing if any(key in keys_ for keys_ in label_keys.values())]
+    short = _short_names(distinguishing)
     groups = []
     for (method, _), group in sorted(members.items(), key=lambda item: _order(item[0][0], item[1][0], differing)):
-        values = {key: group[0].settings.get(key) for key in told_apart}
-        label = " ".join([method, *(f"{short[key]}={_plain(values[key])}" for key in named[method])])
+        values = {key: group[0].settings.get(key) for key in distinguishing}
+        label = " ".join([method, *(f"{short[key]}={plain_text(values[key])}" for key in label_keys[method])])
         groups.append(Group(label, method, values, sorted(group, key=lambda run: run.summary["seed"])))
     shared = {key: runs[0].settings.get(key) for key in keys if key not in differing}
     return Study(title, groups, short, shared)
 
 
-def _named(method: str, differing: Iterable[str], runs: Sequence[Run]) -> list[str]:
-    """The keys that a label needs: not those which have the value that this method always has unless told otherwise."""
-    own, usual = [run for run in runs if run.method == method], usual_settings(method)
+def _label_keys(method: str, differing: Iterable[str], runs: Sequence[Run]) -> list[str]:
+    """The differing keys that a group's label shows: all but those with the method's default value in all its runs."""
+    own_runs, defaults = [run for run in runs if run.method == method], default_settings(method)
 
-    def is_plain(key: str) -> bool:
-        return key in usual and {_text(run.settings.get(key)) for run in own} == {_text(usual[key])}
+    def is_default(key: str) -> bool:
+        return key in defaults and {_text(run.settings.get(key)) for run in own_runs} == {_text(defaults[key])}
 
-    return [key for key in differing if not is_plain(key)]
+    return [key for key in differing if not is_default(key)]
 
 
 @functools.cache
-def usual_settings(method: str) -> dict[str, Any]:
-    """What conf/algorithm/<method>.yaml and the schema say, by dotted key."""
+def default_settings(method: str) -> dict[str, Any]:
+    """{dotted key: value} of the defaults of a method: those of the schema, and of conf/algorithm/<method>.yaml."""
     values = {f.name: f.default for f in fields(AlgorithmConfig)}
     preset = importlib.resources.files("llcg_dist.conf") / "algorithm" / f"{method}.yaml"
     if "/" not in method and preset.is_file():
@@ -103,7 +114,7 @@ def usual_settings(method: str) -> dict[str, Any]:
 
 
 def _order(method: str, run: Run, differing: Sequence[str]) -> tuple[Any, ...]:
-    """By method, then by the values, numbers as numbers."""
+    """Sort key of a group: by method, then by the values of the differing settings, numbers numerically."""
     values = (run.settings.get(key) for key in differing)
     return (
         method_rank(method),
@@ -113,21 +124,25 @@ def _order(method: str, run: Run, differing: Sequence[str]) -> tuple[Any, ...]:
 
 
 def is_numeric(value: Any) -> bool:
+    """Whether a setting is an int or a float, not a bool."""
     return type(value) in (int, float)
 
 
 def _short_names(keys: Sequence[str]) -> dict[str, str]:
-    """algorithm.K is K, model.name is model; the whole key where two would be called the same.
+    """{dotted key: short name}: K for algorithm.K, model for model.name; the full key where two would be the same.
 
-    A table's first column is called method: sampling.method and partition.method stay whole."""
+    `method` is the name of a table's first column, so sampling.method and partition.method keep their full keys.
+    """
     short = {key: key.removesuffix(".name").rsplit(".", 1)[-1] for key in keys}
-    often = Counter([*short.values(), "method"])
-    return {key: name if often[name] == 1 else key for key, name in short.items()}
+    uses = Counter([*short.values(), "method"])
+    return {key: name if uses[name] == 1 else key for key, name in short.items()}
 
 
-def _plain(value: Any) -> str:
+def plain_text(value: Any) -> str:
+    """A setting as text, with floats in their shortest form."""
     return f"{value:g}" if type(value) is float else str(value)
 
 
 def _text(value: Any) -> str:
+    """A setting as JSON, to compare values of any type."""
     return json.dumps(value, sort_keys=True, default=str)

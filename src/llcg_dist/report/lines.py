@@ -1,4 +1,4 @@
-"""Lines of groups: a mean with its band, in the method's colour, and the legend below them."""
+"""Line plots of groups of runs: the mean over seeds with a band, in the method's colour, and a legend below."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -11,26 +11,28 @@ from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 
 from llcg_dist.report.groups import Group
 from llcg_dist.report.runs import Run, is_number
-from llcg_dist.report.style import line_style
+from llcg_dist.report.style import line_style, shade_of
 
 Values = Callable[[Run], list[Any]]
-"""A number of every round, or None."""
+"""Run -> a value per round; None where there is none."""
 
 
 def rounds(run: Run) -> list[Any]:
+    """The numbers of the rounds, 1..R."""
     return run.column("round")
 
 
 def column(key: str) -> Values:
+    """The values of one column of metrics.jsonl."""
     return lambda run: run.column(key)
 
 
 def draw_lines(
     axes: Axes, groups: Sequence[Group], x_of: Values, y_of: Values, scale: float = 1, error_of: Values | None = None
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Draws every group; returns its points for the pointer and for the CSV.
+    """Draws a line per group; returns (series for the page's tooltips, rows for the CSV).
 
-    The band reaches from the lowest seed to the highest, and by the standard error of each further, where there is one.
+    The band reaches from the lowest seed to the highest, extended by their standard errors if `error_of` gives them.
     """
     series, data = [], []
     log = axes.get_xscale() == "log"
@@ -39,7 +41,7 @@ def draw_lines(
         if len(x) == 0:
             continue
         mean = np.nanmean(values, axis=0)
-        if log and x[-1] <= 0:  # sends nothing: no place on a logarithmic axis
+        if log and x[-1] <= 0:  # a method that sends nothing has no place on a logarithmic axis of bytes
             axes.axhline(mean[-1], color=style["color"], linestyle=style["linestyle"], linewidth=1, label=group.label)
             continue
         axes.plot(x, mean, label=group.label, markevery=max(1, len(x) // 10), **style)
@@ -49,24 +51,25 @@ def draw_lines(
             axes.fill_between(x, low, high, color=style["color"], alpha=0.15, linewidth=0)
         points = {"x": [float(f"{v:.6g}") for v in x], "y": [float(f"{v:.6g}") for v in mean]}
         series.append({"label": group.label, "color": style["color"], **points})
-        for place, value in enumerate(x):
-            spread = {"low": low[place] / scale, "high": high[place] / scale, "seeds": len(group.runs)}
-            data.append({"group": group.label, "x": value, "mean": mean[place] / scale, **spread})
+        for i, value in enumerate(x):
+            spread = {"low": low[i] / scale, "high": high[i] / scale, "seeds": len(group.runs)}
+            data.append({"group": group.label, "x": value, "mean": mean[i] / scale, **spread})
     return series, data
 
 
 def styles(groups: Sequence[Group]) -> list[dict[str, Any]]:
-    """The method's colour; of several groups its shade follows the first setting that differs, the dash the others."""
-    found = []
+    """Line styles: the colour shows the method; between groups of one method the shade shows the first differing
+    setting, and the dash the combination of the others."""
+    group_styles = []
     for group in groups:
-        own = [other for other in groups if other.method == group.method]
-        varied = [key for key in group.keys if len({str(other.keys[key]) for other in own}) > 1]
-        first = list(dict.fromkeys(_values(other, varied[:1]) for other in own))
-        rest = list(dict.fromkeys(_values(other, varied[1:]) for other in own))
-        place = first.index(_values(group, varied[:1]))
-        dash = rest.index(_values(group, varied[1:])) if len(rest) > 1 else place
-        found.append(line_style(group.method, place / (len(first) - 1) if len(first) > 1 else None, dash))
-    return found
+        same_method = [other for other in groups if other.method == group.method]
+        varied = [key for key in group.keys if len({str(other.keys[key]) for other in same_method}) > 1]
+        first = list(dict.fromkeys(_values(other, varied[:1]) for other in same_method))
+        rest = list(dict.fromkeys(_values(other, varied[1:]) for other in same_method))
+        index = first.index(_values(group, varied[:1]))
+        dash = rest.index(_values(group, varied[1:])) if len(rest) > 1 else index
+        group_styles.append(line_style(group.method, shade_of(index, len(first)), dash))
+    return group_styles
 
 
 def _values(group: Group, keys: Sequence[str]) -> tuple[str, ...]:
@@ -74,25 +77,26 @@ def _values(group: Group, keys: Sequence[str]) -> tuple[str, ...]:
 
 
 def _points(group: Group, x_of: Values, y_of: Values, scale: float) -> tuple[Any, Any]:
-    """Mean x, and the values of every seed, of the rounds that all of them have and some of them judged."""
+    """(mean x [rounds], values [seeds, rounds]) of the rounds that all seeds have and at least one has a value for."""
     values = _table(group, y_of) * scale
-    judged = ~np.isnan(values).all(axis=0)
-    return _table(group, x_of).mean(axis=0)[judged], values[:, judged]
+    has_value = ~np.isnan(values).all(axis=0)
+    return _table(group, x_of).mean(axis=0)[has_value], values[:, has_value]
 
 
 def _errors(group: Group, y_of: Values, error_of: Values, scale: float) -> Any:
-    """Of the points; none where none is recorded."""
-    judged = ~np.isnan(_table(group, y_of)).all(axis=0)
-    return np.nan_to_num(_table(group, error_of)[:, judged]) * scale
+    """[seeds, rounds] standard errors of the values of _points; 0 where none is recorded."""
+    has_value = ~np.isnan(_table(group, y_of)).all(axis=0)
+    return np.nan_to_num(_table(group, error_of)[:, has_value]) * scale
 
 
 def _table(group: Group, values_of: Values) -> Any:
-    """[seeds, rounds that all of them have]; NaN where there is no number."""
+    """[seeds, rounds] over the rounds that all seeds have; NaN where there is no number."""
     length = min(len(run.rows) for run in group.runs)
     return np.array([[v if is_number(v) else np.nan for v in values_of(run)[:length]] for run in group.runs], float)
 
 
-def dress(axes: Axes, x_label: str, y_label: str) -> None:
+def label_axes(axes: Axes, x_label: str, y_label: str) -> None:
+    """Sets labels and a grid; rounds get integer ticks."""
     axes.set(xlabel=x_label, ylabel=y_label)
     axes.grid(alpha=0.25, linewidth=0.6)
     if x_label == "round":
@@ -100,21 +104,22 @@ def dress(axes: Axes, x_label: str, y_label: str) -> None:
 
 
 def plain_ticks(axis: Axis) -> None:
-    """1, 2, 5, 10 on a logarithmic axis, which may be shorter than a power of ten."""
+    """Ticks 1, 2, 5, 10 on a logarithmic axis, so that one shorter than a power of ten has ticks too."""
     axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     axis.set_major_formatter(lambda value, _: f"{value:g}")
     axis.set_minor_locator(NullLocator())
 
 
-def legend(drawn: Canvas, axes: Axes) -> None:
+def legend(canvas: Canvas, axes: Axes) -> None:
+    """Draws the legend of these axes below the figure."""
     handles, labels = axes.get_legend_handles_labels()
     if handles:
-        _, columns = legend_shape(labels, drawn.get_size_inches()[0])
-        drawn.legend(handles, labels, loc="outside lower center", ncols=columns, handlelength=3.2)
+        _, columns = legend_shape(labels, canvas.get_size_inches()[0])
+        canvas.legend(handles, labels, loc="outside lower center", ncols=columns, handlelength=3.2)
 
 
 def legend_shape(labels: Sequence[str], width: float) -> tuple[int, int]:
-    """Lines and columns of a legend that fits into so many inches, no line much shorter than the others."""
+    """(lines, columns) of a legend that fits into `width` inches, with the labels spread evenly over the lines."""
     fitting = max(1, int(12 * width / (max(map(len, labels)) + 7)))
     lines = -(-len(labels) // fitting)
     return lines, -(-len(labels) // lines)

@@ -1,4 +1,4 @@
-"""One page that opens anywhere, and beside it every picture as PNG and its numbers as CSV."""
+"""The report: one self-contained HTML page, and every figure as PNG and CSV in the same folder."""
 
 import html
 import importlib.resources
@@ -21,28 +21,30 @@ from llcg_dist.report.sweep import sweep_figures
 from llcg_dist.report.tables import Row, results_table, runs_table, to_csv, to_html
 from llcg_dist.report.theory import theory_figures
 
-_TEST = "test % at best val"
+_TEST_COLUMN = "test % at best val"
 
 
 def write_report(paths: Sequence[Path]) -> tuple[Path, dict[str, list[Row]]]:
-    """Writes <first path>/report/; returns the page, and the table of results of every graph."""
+    """Writes <first path>/report/; returns the path of the page, and {title of the study: table of results}."""
     runs, unfinished = find_runs(paths), find_unfinished(paths)
     folder = paths[0] / "report"
     try:
         folder.mkdir(exist_ok=True)
         with mpl.rc_context(SETTINGS):
-            found = studies(runs)
-            sections = [_section(study, folder, f"{study.title}_" if len(found) > 1 else "") for study in found]
-            save_png(overview(found[0]), folder / "curves.png")
+            all_studies = studies(runs)
+            prefixes = [f"{study.title}_" if len(all_studies) > 1 else "" for study in all_studies]
+            sections = [_section(study, folder, prefix) for study, prefix in zip(all_studies, prefixes, strict=True)]
+            save_png(overview(all_studies[0]), folder / "curves.png")
         (folder / "index.html").write_text(_page(sections, unfinished))
     except OSError as error:
         raise UserError(f"report: cannot write to {folder} ({error.strerror})") from None
-    return folder / "index.html", {study.title: results_table(study) for study in found}
+    return folder / "index.html", {study.title: results_table(study) for study in all_studies}
 
 
 def _section(study: Study, folder: Path, prefix: str) -> str:
-    of_training = [*sweep_figures(study), *curve_figures(study), *theory_figures(study)]
-    figures = [*of_training, *bar_figures(study), *partition_figures(study)]
+    """Writes the files of one study, named with the prefix; returns its section of the page."""
+    figures = [*sweep_figures(study), *curve_figures(study), *theory_figures(study)]
+    figures += [*bar_figures(study), *partition_figures(study)]
     figures = [replace(figure, name=_slug(prefix + figure.name)) for figure in figures]
     for figure in figures:
         write_files(figure, folder)
@@ -53,8 +55,8 @@ def _section(study: Study, folder: Path, prefix: str) -> str:
         [
             f"<section><h2>{html.escape(study.title)}</h2>",
             f"<p class='lead'>{html.escape(_lead(study))}</p>",
-            to_html(results, f"Mean ± standard deviation over seeds; {study.metric} in %.", mark=_TEST),
-            f"<p class='note'>{html.escape(_READING)}</p>",
+            to_html(results, f"Mean ± standard deviation over seeds; {study.metric} in %.", mark=_TEST_COLUMN),
+            f"<p class='note'>{html.escape(_TABLE_NOTE)}</p>",
             _shared(study),
             "<div class='figures'>",
             *map(_figure, figures),
@@ -66,7 +68,7 @@ def _section(study: Study, folder: Path, prefix: str) -> str:
     )
 
 
-_READING = (
+_TABLE_NOTE = (
     "Final is the model after the last round; best is the round with the highest validation score, and the test score "
     "is that round's. MB sent counts everything in both directions; the paper counts the machines' models on their way "
     "up only. A click on a column's head sorts by it."
@@ -74,6 +76,7 @@ _READING = (
 
 
 def _lead(study: Study) -> str:
+    """The sentence at the top of a section: runs, methods, swept settings, machines and rounds."""
     runs, methods = study.runs, dict.fromkeys(group.method for group in study.groups)
     machines = sorted({run.summary["num_machines"] for run in runs})
     rounds = sorted({len(run.rows) for run in runs})
@@ -85,6 +88,7 @@ def _lead(study: Study) -> str:
 
 
 def _shared(study: Study) -> str:
+    """The settings that all runs of a study share, as HTML."""
     items = "".join(
         f"<div><dt>{html.escape(key)}</dt><dd>{html.escape(str(value))}</dd></div>"
         for key, value in study.shared.items()
@@ -94,6 +98,7 @@ def _shared(study: Study) -> str:
 
 
 def _figure(figure: Figure) -> str:
+    """A figure as HTML: SVG, caption, links to its files, and points for the tooltips."""
     files = " ".join(f'<a href="{figure.name}.{kind}">{kind.upper()}</a>' for kind in ("png", "csv"))
     points = f"<script type='application/json'>{hover_json(figure)}</script>" if figure.hover else ""
     title, caption = html.escape(figure.title), html.escape(figure.caption)
@@ -104,7 +109,8 @@ def _figure(figure: Figure) -> str:
 
 
 def _page(sections: Sequence[str], unfinished: Sequence[Path]) -> str:
-    own = importlib.resources.files("llcg_dist.report")
+    """The HTML page with its style sheet and script inside."""
+    package = importlib.resources.files("llcg_dist.report")
     light, dark = ("".join(f"--{name}:{colour};" for name, colour in colours.items()) for colours in (COLOURS, DARK))
     colours = f":root{{{light}}}@media(prefers-color-scheme:dark){{:root{{{dark}}}}}"
     left_out = f"Left out, because they have not ended: {', '.join(map(str, unfinished))}." if unfinished else ""
@@ -113,16 +119,17 @@ def _page(sections: Sequence[str], unfinished: Sequence[Path]) -> str:
         [
             "<!doctype html><html lang='en'><head><meta charset='utf-8'>",
             "<meta name='viewport' content='width=device-width,initial-scale=1'>",
-            "<link rel='icon' href='data:,'>",  # or the browser asks for one
-            f"<title>llcg_dist report</title><style>{colours}{(own / 'page.css').read_text()}</style></head><body>",
+            "<link rel='icon' href='data:,'>",  # otherwise the browser requests /favicon.ico
+            f"<title>llcg_dist report</title><style>{colours}{(package / 'page.css').read_text()}</style></head><body>",
             f"<h1>llcg_dist report</h1>{warning}",
             *sections,
-            f"<script>{(own / 'page.js').read_text()}</script></body></html>",
+            f"<script>{(package / 'page.js').read_text()}</script></body></html>",
         ]
     )
 
 
 def _span(values: Sequence[int], what: str) -> str:
+    """`4 machines`, or `2 to 8 machines` for several values."""
     return _number_of(values[0], what) if len(values) == 1 else f"{values[0]} to {values[-1]} {what}s"
 
 
@@ -131,4 +138,5 @@ def _number_of(count: int, what: str) -> str:
 
 
 def _slug(name: str) -> str:
+    """A file name made of letters, digits, dots, dashes and underscores."""
     return re.sub(r"[^A-Za-z0-9.-]+", "_", name).strip("_.")

@@ -1,4 +1,4 @@
-"""The paper's own numbers (table1.csv: Table 1 and Figure 11), where a cell is one that we ran too."""
+"""The paper's results (Table 1 and Figure 11, in table1.csv) for runs of the same dataset, model and method."""
 
 import csv
 import functools
@@ -7,7 +7,7 @@ from typing import Any
 
 from llcg_dist.report.runs import Run
 
-# How the paper calls them, and on how many machines it ran them.
+# {dataset: (its name in table1.csv, number of machines in the paper)}.
 _DATASETS = {
     "flickr": ("flickr", 8),
     "ogbn-proteins": ("proteins", 8),
@@ -19,8 +19,8 @@ _DATASETS = {
 _MODELS = {("products (16)", "sage"): "sage3", ("mag240m (16)", "skip_sage"): "skip sage"}
 
 
-def papers_cell(run: Run) -> dict[str, Any] | None:
-    """Rounds, mean, std and MB a round (None where it is not printed) of the paper's run of this kind."""
+def paper_result(run: Run) -> dict[str, Any] | None:
+    """Rounds, mean, std and MB a round (None where not printed) of the paper's run with these settings, if any."""
     summary = run.summary
     dataset, machines = _DATASETS.get(summary["dataset"], ("", 0))
     if summary["num_machines"] != machines or run.settings.get("dataset.subset") is not None:
@@ -31,6 +31,7 @@ def papers_cell(run: Run) -> dict[str, Any] | None:
 
 @functools.cache
 def _table() -> dict[tuple[str, str, str], dict[str, Any]]:
+    """table1.csv as {(dataset, model, method): result}."""
     text = (importlib.resources.files("llcg_dist.report") / "table1.csv").read_text()
     return {
         (row["dataset"], row["model"], row["method"]): {

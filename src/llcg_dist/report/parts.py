@@ -1,4 +1,4 @@
-"""The partition: which labels lie in which part, and how many edges run between parts."""
+"""Figures of partitions: label shares of every part, and the edges between parts."""
 
 import json
 from typing import Any
@@ -7,24 +7,26 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 
-from llcg_dist.report.figure import Figure, canvas
+from llcg_dist.report.figure import Figure, new_canvas
 from llcg_dist.report.groups import Study
 
-_MOST_CLASSES = 16
-_MOST_NUMBERS = 10
-_MOST_FIGURES = 6
+_MAX_CLASSES = 16
+"""Classes with a colour of their own; the rarer ones share grey."""
+_MAX_PARTS_WITH_NUMBERS = 10
+"""Up to this number of parts the cells of the edge matrix show numbers."""
+_MAX_FIGURES = 6
 
 
 def partition_figures(study: Study) -> list[Figure]:
-    """One for each way in which the graph was cut."""
+    """One figure for each distinct partition among the runs."""
     distinct = {json.dumps(run.partition): run.partition for run in study.runs if run.partition}
-    kinds = list(distinct.values())[:_MOST_FIGURES]
-    return [_figure(partition, number, len(kinds)) for number, partition in enumerate(kinds, start=1)]
+    partitions = list(distinct.values())[:_MAX_FIGURES]
+    return [_figure(partition, number, len(partitions)) for number, partition in enumerate(partitions, start=1)]
 
 
-def _figure(partition: dict[str, Any], number: int, of: int) -> Figure:
-    drawn = canvas(11.4, max(3.0, 1.5 + 0.28 * len(partition["parts"])))
-    labels, between = drawn.subplots(1, 2, width_ratios=[1.5, 1])
+def _figure(partition: dict[str, Any], number: int, count: int) -> Figure:
+    canvas = new_canvas(11.4, max(3.0, 1.5 + 0.28 * len(partition["parts"])))
+    labels, between = canvas.subplots(1, 2, width_ratios=[1.5, 1])
     classes = _draw_labels(labels, partition)
     _draw_between(between, np.array(partition["edges_between_parts"], float))
     cut, edges, name = partition["cut_edges"], partition["num_edges"], partition["partitioner"]
@@ -42,20 +44,20 @@ def _figure(partition: dict[str, Any], number: int, of: int) -> Figure:
         "server's correction restores."
     )
     title = f"The parts: {name}, {partition['num_parts']} parts, seed {partition['seed']}"
-    return Figure("partition" if of == 1 else f"partition_{number}", title, caption, drawn, data, wide=True)
+    return Figure("partition" if count == 1 else f"partition_{number}", title, caption, canvas, data, wide=True)
 
 
 def _draw_labels(axes: Axes, partition: dict[str, Any]) -> str:
-    """The most frequent classes, the rest together in grey. Returns what was drawn, in words."""
+    """Draws the label shares of every part as stacked bars; returns the number of classes shown, in words."""
     parts = partition["parts"]
     width = max(len(part["label_counts"]) for part in parts)
     counts = np.array([part["label_counts"] + [0] * (width - len(part["label_counts"])) for part in parts], float)
     order = np.argsort(-counts.sum(axis=0), kind="stable")
-    shown, rest = np.sort(order[:_MOST_CLASSES]), order[_MOST_CLASSES:]
+    shown, rest = np.sort(order[:_MAX_CLASSES]), order[_MAX_CLASSES:]
     shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
     colours = mpl.colormaps["turbo"](np.linspace(0.06, 0.94, max(2, len(shown))))
     left = np.zeros(len(parts))
-    columns = [(shares[:, label], colours[place]) for place, label in enumerate(shown)]
+    columns = [(shares[:, label], colours[i]) for i, label in enumerate(shown)]
     columns += [(shares[:, rest].sum(axis=1), "#BBBBBB")] if len(rest) else []
     for share, colour in columns:
         axes.barh(range(len(parts)), 100 * share, left=left, color=colour, height=0.8, edgecolor="white", linewidth=0.4)
@@ -69,9 +71,10 @@ def _draw_labels(axes: Axes, partition: dict[str, Any]) -> str:
 
 
 def _draw_between(axes: Axes, counts: Any) -> None:
+    """Draws the matrix [P, P] of edges between parts, as shares of each row."""
     shares = 100 * counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
     axes.imshow(shares, cmap="cividis", vmin=0, vmax=100)
-    if len(shares) <= _MOST_NUMBERS:
+    if len(shares) <= _MAX_PARTS_WITH_NUMBERS:
         for (row, column), share in np.ndenumerate(shares):
             colour = "black" if share > 55 else "white"
             axes.text(column, row, f"{share:.0f}", ha="center", va="center", color=colour, size=8)

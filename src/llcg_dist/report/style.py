@@ -1,4 +1,4 @@
-"""Colours and shapes. A method has its own everywhere, in light and in dark, told apart with any colour blindness."""
+"""Colours, markers and dashes. Each method has the same in all figures; colours differ under any colour blindness."""
 
 from colorsys import hls_to_rgb, rgb_to_hls
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 from matplotlib.colors import to_hex, to_rgb
 
 INK = "#202124"
-"""Text and axes: in the page it becomes the page's own text colour."""
+"""Colour of text and axes; in the page it is replaced by the page's text colour."""
 
 # Okabe and Ito's palette, with Tol's indigo and wine; a test holds the distances under each form of colour blindness.
 COLOURS = {
@@ -20,6 +20,7 @@ COLOURS = {
     "psgd_pa": "#D55E00",
     "server_only": "#009E73",
 }
+# The same methods in dark mode.
 DARK = {
     "single": "#f1f3f4",
     "full_sync": "#ffc857",
@@ -31,20 +32,24 @@ DARK = {
     "psgd_pa": "#ff7a2e",
     "server_only": "#00b386",
 }
-_UNKNOWN = "#888888"
+_OTHER_METHOD = "#888888"
 _MARKERS = dict(zip(COLOURS, "sD^vo<>XP", strict=True))
 _DASHES = ["-", (0, (5, 2)), (0, (1.2, 1.6)), (0, (6, 2, 1.2, 2)), (0, (9, 3))]
 
+# Colours of the phases of a round.
 PHASES = {"local": "#77AADD", "exchange": "#EE8866", "correct": "#44BB99", "evaluate": "#BBBBBB"}
-KINDS = {
+# {column of metrics.jsonl: (label, colour)} of what is sent.
+BYTE_KINDS = {
     "bytes_up": ("parameters up", "#77AADD"),
     "bytes_down": ("parameters down", "#33507a"),
     "gradient_bytes": ("gradients", "#EE8866"),
     "feature_bytes": ("features", "#EEDD88"),
     "control_bytes": ("control", "#BBBBBB"),
 }
-ROLES = {"peak_rss_mb_server": ("server", "#44BB99"), "peak_rss_mb_machine": ("largest machine", "#77AADD")}
+# {column of summary.json: (label, colour)} of peak resident memory.
+MEMORY_ROLES = {"peak_rss_mb_server": ("server", "#44BB99"), "peak_rss_mb_machine": ("largest machine", "#77AADD")}
 
+# Matplotlib rcParams of all figures.
 SETTINGS: Any = {
     "font.size": 9.5,
     "text.color": INK,
@@ -56,7 +61,7 @@ SETTINGS: Any = {
     "xtick.color": INK,
     "ytick.color": INK,
     "axes.prop_cycle": "cycler('color', ['#888888'])",
-    "text.parse_math": False,  # a label is a label, dollar signs and all
+    "text.parse_math": False,  # labels may contain dollar signs
     "axes.unicode_minus": False,
     "svg.fonttype": "none",
     "svg.hashsalt": "llcg",
@@ -65,13 +70,13 @@ SETTINGS: Any = {
 
 
 def method_rank(method: str) -> int:
-    """Methods stand in the same order everywhere."""
+    """The position of a method in tables and legends; unknown methods come last."""
     return list(COLOURS).index(method) if method in COLOURS else len(COLOURS)
 
 
 def line_style(method: str, shade: float | None = None, dash: int = 0) -> dict[str, Any]:
-    """`shade` from 0 (dark) to 1 (light) and a dash tell several groups of one method apart."""
-    base = COLOURS.get(method, _UNKNOWN)
+    """Arguments of Axes.plot; `shade` from 0 (dark) to 1 (light) and `dash` distinguish groups of one method."""
+    base = COLOURS.get(method, _OTHER_METHOD)
     return {
         "color": base if shade is None else _shade(base, shade),
         "linestyle": _DASHES[dash % len(_DASHES)],
@@ -81,7 +86,13 @@ def line_style(method: str, shade: float | None = None, dash: int = 0) -> dict[s
     }
 
 
+def shade_of(index: int, count: int) -> float | None:
+    """The shade of the index-th of `count` groups of a method; None, the plain colour, if there is only one."""
+    return index / (count - 1) if count > 1 else None
+
+
 def _shade(colour: str, share: float) -> str:
+    """The colour with a lightness between dark (share 0) and light (share 1)."""
     hue, light, saturation = rgb_to_hls(*to_rgb(colour))
     darkest, lightest = min(light, 0.27), max(light, 0.76)
     return str(to_hex(hls_to_rgb(hue, darkest + share * (lightest - darkest), saturation)))

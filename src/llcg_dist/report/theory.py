@@ -1,4 +1,4 @@
-"""What `diagnostics.every` and S=auto record: the theorems' terms, the steps they ask for, and the steps taken."""
+"""Figures of the diagnostics (terms of the theorems, the steps they ask for) and of S=auto's choices."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,10 +7,11 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from llcg_dist.report.figure import Figure, canvas, hover_of
+from llcg_dist.report.figure import Figure, hover_of, new_canvas
 from llcg_dist.report.groups import Study
-from llcg_dist.report.lines import column, draw_lines, dress, legend, legend_shape, plain_ticks, rounds
+from llcg_dist.report.lines import column, draw_lines, label_axes, legend, legend_shape, plain_ticks, rounds
 
+# {column: (symbol, meaning)} of the measured terms.
 _TERMS = {
     "kappa_a_sq": ("kappa_A²", "what dropping the cut edges does to a machine's gradient"),
     "kappa_x_sq": ("kappa_X²", "how far a part's gradient is from the whole graph's"),
@@ -23,34 +24,39 @@ _TERMS = {
     "lipschitz": ("L", "how fast the gradient turns near this model"),
 }
 _STEPS = {"theorem2_S": "S", "theorem1_K": "local_steps"}
-"""What a theorem asks for, and the column that says what was taken."""
-_AUTO = "auto_s_"
-_ELSEWHERE = {"S", "seconds_diagnostics", "theorem_note"}
+"""{column with the steps that a theorem asks for: column with the steps taken}."""
+_AUTO_S_PREFIX = "auto_s_"
+_SHOWN_WITH_OTHERS = {"S", "seconds_diagnostics", "theorem_note"}
+"""Columns that belong to one of the figures, and get no panel among the other columns."""
 
 
 @dataclass(frozen=True)
 class _Panel:
+    """One column of metrics.jsonl, drawn over the rounds."""
+
     key: str
     label: str
     taken: str = ""
-    """A column drawn dotted beside it."""
+    """A column to draw as dotted lines in the same panel."""
     empty: str = "not recorded"
+    """The text of a panel without values."""
 
 
 def theory_figures(study: Study) -> list[Figure]:
-    found = sorted({key for run in study.runs for key in run.further_columns()})
-    auto = [key for key in found if key.startswith(_AUTO)]
-    known = {*_TERMS, *_STEPS, *auto, *_ELSEWHERE, *(f"{key}_error" for key in _TERMS)}
-    others = [key for key in found if key not in known]
-    figures = [_terms(study, found)] if _TERMS.keys() & set(found) else []
+    """Figures of the columns that diagnostics, S=auto and other methods record; none if there are no such columns."""
+    columns = sorted({key for run in study.runs for key in run.extra_columns()})
+    auto = [key for key in columns if key.startswith(_AUTO_S_PREFIX)]
+    known = {*_TERMS, *_STEPS, *auto, *_SHOWN_WITH_OTHERS, *(f"{key}_error" for key in _TERMS)}
+    others = [key for key in columns if key not in known]
+    figures = [_terms(study, columns)] if _TERMS.keys() & set(columns) else []
     figures += [_steps(study)] if any("theorem2_S" in row for run in study.runs for row in run.rows) else []
     figures += [_auto(study, auto)] if auto else []
     figures += [_others(study, others)] if others else []
     return figures
 
 
-def _terms(study: Study, found: Sequence[str]) -> Figure:
-    shown = {key: told for key, told in _TERMS.items() if key in found}
+def _terms(study: Study, columns: Sequence[str]) -> Figure:
+    shown = {key: term for key, term in _TERMS.items() if key in columns}
     meanings = "; ".join(f"{name} is {meaning}" for name, meaning in shown.values())
     caption = (
         "Measured at the model that a round starts from (logarithmic). Bands hold the seeds and, where a term is "
@@ -62,15 +68,15 @@ def _terms(study: Study, found: Sequence[str]) -> Figure:
 
 def _steps(study: Study) -> Figure:
     measured = [row for run in study.runs for row in run.rows if "theorem2_S" in row]
-    silent = sum(row["theorem2_S"] is None for row in measured)
+    not_applicable = sum(row["theorem2_S"] is None for row in measured)
     caption = (
         "Lines: how many correction steps Theorem 2 asks for in a round, and how many local steps Theorem 1 allows, by "
         "what was measured then. Dotted: the steps that were taken. "
     )
-    if silent:
+    if not_applicable:
         caption += (
-            f"In {silent} of {len(measured)} measured rounds the formula of Theorem 2 does not apply: the run has "
-            "fewer steps in all than L²P (the rows' theorem_note)."
+            f"In {not_applicable} of {len(measured)} measured rounds the formula of Theorem 2 does not apply: the run "
+            "has fewer steps in all than L²P (the rows' theorem_note)."
         )
     panels = [
         _Panel("theorem2_S", "correction steps S", "S", "Theorem 2 does not apply:\nfewer steps in all than L²P"),
@@ -86,21 +92,25 @@ def _auto(study: Study, keys: Sequence[str]) -> Figure:
         "other terms as the server sees them at the averaged model; wanted is what the steps so far were worth, and "
         "payoff the share of the loss that a step took off."
     )
-    panels = [_Panel("S", "S taken"), *(_Panel(key, key.removeprefix(_AUTO).replace("_", " ")) for key in keys)]
+    panels = [
+        _Panel("S", "S taken"),
+        *(_Panel(key, key.removeprefix(_AUTO_S_PREFIX).replace("_", " ")) for key in keys),
+    ]
     return _grid("auto_s", "S=auto: the steps and their reasons", caption, study, panels)
 
 
 def _others(study: Study, keys: Sequence[str]) -> Figure:
     caption = "Columns of metrics.jsonl that these runs have beyond the usual ones."
-    return _grid("further_columns", "Other columns by round", caption, study, [_Panel(key, key) for key in keys])
+    return _grid("extra_columns", "Other columns by round", caption, study, [_Panel(key, key) for key in keys])
 
 
 def _grid(name: str, title: str, caption: str, study: Study, panels: Sequence[_Panel]) -> Figure:
+    """A figure with a grid of panels, at most three in a row, and one legend."""
     columns = min(3, len(panels))
     rows, width = -(-len(panels) // columns), 3.8 * columns
     lines, _ = legend_shape([group.label for group in study.groups], width)
-    drawn = canvas(width, 0.2 + 0.2 * lines + 2.7 * rows)
-    grid = drawn.subplots(rows, columns, squeeze=False).ravel()
+    canvas = new_canvas(width, 0.2 + 0.2 * lines + 2.7 * rows)
+    grid = canvas.subplots(rows, columns, squeeze=False).ravel()
     data: list[dict[str, Any]] = []
     series = []
     for axes, panel in zip(grid, panels, strict=False):
@@ -109,15 +119,16 @@ def _grid(name: str, title: str, caption: str, study: Study, panels: Sequence[_P
         data += cells
     for axes in grid[len(panels) :]:
         axes.set_visible(False)
-    legend(drawn, next((axes for axes, points in zip(grid, series, strict=False) if points), grid[0]))
-    hover = [hover_of(drawn, axes, points) for axes, points in zip(grid, series, strict=False)]
-    return Figure(name, title, caption, drawn, data, hover, wide=True)
+    legend(canvas, next((axes for axes, points in zip(grid, series, strict=False) if points), grid[0]))
+    hover = [hover_of(canvas, axes, points) for axes, points in zip(grid, series, strict=False)]
+    return Figure(name, title, caption, canvas, data, hover, wide=True)
 
 
 def _draw(axes: Axes, study: Study, panel: _Panel) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Draws one panel; returns (series for the tooltips, rows for the CSV)."""
     errors = column(f"{panel.key}_error") if _has(study, f"{panel.key}_error") else None
     series, data = draw_lines(axes, study.groups, rounds, column(panel.key), error_of=errors)
-    dress(axes, "round", panel.label)
+    label_axes(axes, "round", panel.label)
     cells = [{"column": panel.key, **point} for point in data]
     if not series:
         axes.text(0.5, 0.5, panel.empty, transform=axes.transAxes, ha="center", va="center")
@@ -129,7 +140,7 @@ def _draw(axes: Axes, study: Study, panel: _Panel) -> tuple[list[dict[str, Any]]
 
 
 def _draw_taken(axes: Axes, study: Study, key: str) -> list[dict[str, Any]]:
-    """Drawn as the group's line is, but dotted and without a name in the legend."""
+    """Draws the steps taken, dotted and without entries in the legend; returns rows for the CSV."""
     before = len(axes.get_lines())
     _, data = draw_lines(axes, study.groups, rounds, column(key))
     for line in axes.get_lines()[before:]:
@@ -139,16 +150,17 @@ def _draw_taken(axes: Axes, study: Study, key: str) -> list[dict[str, Any]]:
 
 
 def _scale(axes: Axes, values: Sequence[float], band: Sequence[float]) -> None:
-    """Logarithmic; around zero linear, where an estimate without its noise may fall below it."""
+    """Logarithmic scale; symlog (linear around zero) if there are values below zero, as unbiased estimates may be."""
     largest = max(map(abs, values))
     if min(values) > 0:
         axes.set_yscale("log")
         plain_ticks(axes.yaxis)
-        low = max(min([*values, *band]), min(values) / 30)  # an error as large as its value shall not squeeze the rest
+        low = max(min([*values, *band]), min(values) / 30)  # a band down to almost zero must not compress the rest
         axes.set_ylim(low / 1.6, max([*values, *band]) * 1.6)
     elif largest > 0 and not all(float(value).is_integer() for value in values):
         axes.set_yscale("symlog", linthresh=largest / 1000)
 
 
 def _has(study: Study, key: str) -> bool:
+    """Whether any run has a value in this column."""
     return any(value is not None for run in study.runs for value in run.column(key))

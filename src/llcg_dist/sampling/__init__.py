@@ -1,1 +1,1 @@
-"""Seeds -> mini-batch: one rectangular CSR block per message-passing layer, and the rows of features that it reads."""
+"""Neighbour sampling: seeds -> mini-batch of features, labels and one CSR block per message-passing layer."""

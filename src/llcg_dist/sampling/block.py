@@ -1,7 +1,8 @@
-"""Blocks: what one message-passing layer reads, and how to cut one out of a graph. Plain tensors, no sampler.
+"""Blocks: the rectangular CSR adjacency [num_dst, num_src] of one message-passing layer.
 
-A block has a row for every node the layer computes and a column for every node it reads. The computed nodes are the
-first of the read ones, unless the block says where else: `layer((x, block.own(x)), A)`.
+A block has a row for every destination node, which the layer computes, and a column for every source node, which it
+reads. The destination nodes are the first of the source nodes, unless `Block.dst` says where they are. Nothing here
+depends on a sampler.
 """
 
 import warnings
@@ -17,30 +18,30 @@ from llcg_dist.data.feature_rows import Rows
 from llcg_dist.data.graph import Graph
 
 warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta state")
-# Store arrays are mapped read-only on purpose: nothing here writes to them.
+# Arrays of a store are memory-mapped read-only on purpose: nothing writes to them.
 warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
 
 
 EDGES_PER_NODE = 8
-"""A whole graph is computed in chunks of n nodes and at most 8n edges (or a single node): attention holds a message for
-each of them."""
+"""Layer-wise inference over a full graph takes chunks of n nodes and at most 8n edges (or a single node). The limit on
+edges bounds memory: attention layers hold a message for every edge of a chunk."""
 
 
 class _WithSelfLoops(NamedTuple):
-    """A block's pattern with each computed node's own column put before its neighbours."""
+    """The CSR pattern of a block with a self-loop inserted before the neighbours of each row."""
 
     indptr: Tensor
     indices: Tensor
-    self_loop: Tensor  # [num_dst] where the self-loops stand among the entries
-    neighbour: Tensor  # [entries of the block] where the neighbours stand
+    self_loop: Tensor  # [num_dst] positions of the self-loops in `indices`
+    neighbour: Tensor  # [entries of the block] positions of the neighbours in `indices`
     row: Tensor  # [entries of the block] the row of each neighbour
 
 
 @dataclass(frozen=True)
 class Block:
-    """The neighbours one layer reads: row i's are indices[indptr[i]:indptr[i+1]].
+    """The (sampled) neighbours that one layer aggregates: row i's are indices[indptr[i]:indptr[i+1]].
 
-    degree [num_src] is each node's number of neighbours in the graph the sampler sees, sampled here or not.
+    degree [num_src] is the number of neighbours of each source node before sampling.
     """
 
     indptr: Tensor
@@ -49,13 +50,14 @@ class Block:
     num_dst: int
     degree: Tensor
     dst: Tensor | None = None
-    """[num_dst] where the computed nodes are among the read ones; None: they are the first."""
+    """[num_dst] columns of the destination nodes; None: they are the first num_dst columns."""
 
-    def own(self, x: Rows) -> Tensor:
-        """Of a value for every node that is read, those of the computed ones."""
+    def dst_rows(self, x: Rows) -> Tensor:
+        """x [num_src, ...] -> the rows [num_dst, ...] of the destination nodes."""
         return x[: self.num_dst] if self.dst is None else x[self.dst]
 
     def to(self, device: str) -> "Block":
+        """The block with its tensors on this device."""
         if self.indptr.device.type == torch.device(device).type:
             return self
         indptr, indices, degree = (tensor.to(device) for tensor in (self.indptr, self.indices, self.degree))
@@ -63,7 +65,7 @@ class Block:
         return Block(indptr, indices, self.num_src, self.num_dst, degree, dst)
 
     def within_parts(self, part: Tensor, degree: Tensor) -> "Block":
-        """The block without the edges between different parts; `part` [num_src], `degree` [num_src] without them."""
+        """The block without cut edges. `part` [num_src]: each node's part, `degree` [num_src]: its degree within it."""
         row = torch.repeat_interleave(torch.arange(self.num_dst), self.indptr.diff())
         inside = part[row] == part[self.indices.long()]
         kept_before = torch.cat([torch.zeros(1, dtype=torch.int64), inside.cumsum(0)])
@@ -72,16 +74,16 @@ class Block:
 
     @cached_property
     def mean_adjacency(self) -> Tensor:
-        """[num_dst, num_src] CSR whose rows take the mean over the neighbours (without the node itself)."""
+        """[num_dst, num_src] CSR whose product with x is the mean over each node's neighbours, without self-loop."""
         count = self.indptr.diff()
         values = torch.repeat_interleave(count.float().reciprocal(), count)
         return self._csr(self.indptr, self.indices, values)
 
     @cached_property
     def attention_adjacency(self) -> Tensor:
-        """[num_dst, num_src] CSR of ones over the neighbours and the node itself, for attention among them.
+        """[num_dst, num_src] CSR of ones for the neighbours and a self-loop, for attention layers.
 
-        Indices are int64: PyG's softmax over several heads takes no other.
+        Indices are int64, the only type that PyG's softmax over several heads takes.
         """
         pattern = self._with_self_loops
         return self._csr(
@@ -89,20 +91,21 @@ class Block:
         )
 
     def gcn_adjacency(self, norm: str) -> Tensor:
-        """[num_dst, num_src] CSR of D^-1/2 (A+I) D^-1/2 (symmetric) or D^-1 (A+I) (row), D from the graph's degrees.
+        """[num_dst, num_src] CSR of D^-1/2 (A+I) D^-1/2 (symmetric) or D^-1 (A+I) (row), D from the degrees plus one.
 
-        Of s sampled neighbours out of d, each stands for d/s: the sum keeps its expectation, and with all neighbours
-        taken the block equals the rows of the full matrix. So sampling, correction and evaluation share one formula.
+        If s of d neighbours are sampled, each is weighted by d/s: the sum keeps its expectation, and with all
+        neighbours the block equals the rows of the full matrix. So sampling, correction and evaluation share one
+        formula.
         """
         pattern = self._with_self_loops
-        full = self.degree + 1
-        inverse = full.rsqrt() if norm == "symmetric" else full.reciprocal()
-        left = self.own(inverse)
+        degree = self.degree + 1
+        inverse = degree.rsqrt() if norm == "symmetric" else degree.reciprocal()
+        left = self.dst_rows(inverse)
         right = inverse if norm == "symmetric" else torch.ones_like(inverse)
-        stands_for = self.own(self.degree) / self.indptr.diff().clamp(min=1)
+        sampling_weight = self.dst_rows(self.degree) / self.indptr.diff().clamp(min=1)
         values = torch.empty(len(pattern.indices), device=self.degree.device)
-        values[pattern.self_loop] = left * self.own(right)
-        values[pattern.neighbour] = (left * stands_for)[pattern.row] * right[self.indices.long()]
+        values[pattern.self_loop] = left * self.dst_rows(right)
+        values[pattern.neighbour] = (left * sampling_weight)[pattern.row] * right[self.indices.long()]
         return self._csr(pattern.indptr, pattern.indices, values)
 
     @cached_property
@@ -128,45 +131,48 @@ def degrees(graph: Graph | Topology) -> Tensor:
     return torch.from_numpy(graph.indptr).diff().float()
 
 
-def whole_graph(graph: Graph) -> Block:
-    """The block of a layer that computes every node from all its neighbours."""
+def full_graph_block(graph: Graph) -> Block:
+    """The square block [N, N] of a full graph: every node is computed from all its neighbours."""
     indptr, indices = torch.from_numpy(graph.indptr), torch.from_numpy(graph.indices)
     return Block(indptr, indices, graph.num_nodes, graph.num_nodes, degrees(graph))
 
 
-def rows_in_place(graph: Graph, degree: Tensor, start: int, stop: int, wanted: Tensor | None) -> Block:
-    """The block that computes nodes start..stop-1 from all their neighbours and reads every node where it stands.
+def block_with_global_columns(graph: Graph, degree: Tensor, start: int, stop: int, mask: Tensor | None) -> Block:
+    """The block that computes nodes start..stop-1 from all their neighbours, with a column for every node of the graph.
 
-    `wanted` [stop - start] of bool leaves some of them out. Nothing is copied or renumbered: for layers that look at
-    their neighbours' rows alone, and whose input is in memory as it is.
+    `mask` [stop - start] selects some of these nodes; `degree` is [N]. Nothing is copied or renumbered: for layers that
+    only read the rows of neighbours, on an input [N, width] that is in memory.
     """
-    rows, indptr, indices = _rows(graph, start, stop, wanted)
+    rows, indptr, indices = _rows(graph, start, stop, mask)
     return Block(indptr, indices, graph.num_nodes, len(rows), degree, rows)
 
 
-def block_of_rows(graph: Graph, degree: Tensor, start: int, stop: int, wanted: Tensor | None) -> tuple[Tensor, Block]:
-    """The block that computes nodes start..stop-1 from all their neighbours, and the nodes its columns stand for.
+def block_with_local_columns(
+    graph: Graph, degree: Tensor, start: int, stop: int, mask: Tensor | None
+) -> tuple[Tensor, Block]:
+    """(nodes of the columns, block) that computes nodes start..stop-1 from all their neighbours.
 
-    `wanted` [stop - start] of bool leaves some of them out. Only the rows' own part of a mapped topology is read.
+    `mask` [stop - start] selects some of these nodes; `degree` is [N]. Columns are numbered locally: the computed nodes
+    first, then the other nodes that they read. Only the entries of these rows are read from a memory-mapped topology.
     """
-    rows, indptr, indices = _rows(graph, start, stop, wanted)
-    nodes, where = indices.unique(return_inverse=True)
+    rows, indptr, indices = _rows(graph, start, stop, mask)
+    nodes, inverse = indices.unique(return_inverse=True)
     among_rows = torch.searchsorted(rows, nodes)
     is_row = rows[among_rows.clamp(max=len(rows) - 1)] == nodes
     column = torch.where(is_row, among_rows, len(rows) - 1 + (~is_row).cumsum(0)).to(indices.dtype)
     columns = torch.cat([rows, nodes[~is_row]])
-    return columns, Block(indptr, column[where], len(columns), len(rows), degree[columns])
+    return columns, Block(indptr, column[inverse], len(columns), len(rows), degree[columns])
 
 
-def _rows(graph: Graph, start: int, stop: int, wanted: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
-    """The nodes start..stop-1, as far as they are wanted, and their neighbours as (indptr, indices)."""
+def _rows(graph: Graph, start: int, stop: int, mask: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
+    """(nodes, indptr, indices) of the nodes start..stop-1 that `mask` selects (None: all), and of their neighbours."""
     row_ends = torch.from_numpy(graph.indptr[start : stop + 1])
     indices = torch.from_numpy(graph.indices[int(row_ends[0]) : int(row_ends[-1])])
     rows = torch.arange(start, stop, dtype=indices.dtype)
     counts = row_ends.diff()
-    if wanted is not None:
-        indices = indices[torch.repeat_interleave(wanted, counts)]
-        rows, counts = rows[wanted], counts[wanted]
+    if mask is not None:
+        indices = indices[torch.repeat_interleave(mask, counts)]
+        rows, counts = rows[mask], counts[mask]
     indptr = torch.zeros(len(rows) + 1, dtype=row_ends.dtype)
     torch.cumsum(counts, 0, out=indptr[1:])
     return rows, indptr, indices

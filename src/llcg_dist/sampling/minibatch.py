@@ -1,6 +1,7 @@
-"""Mini-batches: which training nodes, which of their neighbours, which rows of features.
+"""Mini-batches: seeds drawn from the training nodes, blocks of their sampled neighbours, features and labels.
 
-None of it depends on the model, so a batch can be drawn before the model is there, and has the same bits then.
+Nothing here depends on the model's weights, so batches can be prefetched before the model of a round arrives, without
+a change of a bit.
 """
 
 from collections import deque
@@ -18,15 +19,15 @@ from llcg_dist.data.views import View
 from llcg_dist.sampling.block import Block
 
 PREFETCH_BYTES = 128 << 20
-"""What prefetched batches may hold in all; one is always drawn, for its step would have to hold it too."""
+"""Limit on the bytes of all prefetched batches together. One batch is always drawn: its step needs it in memory too."""
 
 Fanout = int | float
-"""-1: all neighbours; a whole number: so many of each node's; a number in (0, 1): that share of each node's."""
+"""Neighbours to sample per node: -1 for all, an integer for that many, a float in (0, 1) for that share of them."""
 
 
 @dataclass(frozen=True)
 class Sample:
-    """Sampled neighbours of `seeds`: the nodes whose features are read, and a block per layer, input side first."""
+    """Sampled neighbourhood of `seeds`: the input nodes and a block per layer, input side first."""
 
     nodes: Tensor
     seeds: Tensor
@@ -34,24 +35,26 @@ class Sample:
 
 
 class Sampler(Protocol):
+    """Samples the multi-hop neighbourhood of seed nodes; deterministic for (seeds, seed)."""
+
     def sample(self, seeds: Array, seed: int) -> Sample: ...
 
 
 MakeSampler = Callable[[Topology, Sequence[Fanout], str], Sampler]
-"""(topology, fan-out of each layer, sampling.method) -> sampler. NeighborSampler is one; training/ is given it."""
+"""(topology, fan-out of each layer, sampling.method) -> sampler. An argument, so that training/ imports no DGL."""
 
 
 def fanouts_per_layer(fanout: Fanout | list[Fanout], depth: int) -> list[Fanout]:
-    """One number serves every layer; a list has one per layer."""
+    """[depth] fan-outs; a single number is repeated for every layer."""
     return list(fanout) if isinstance(fanout, list) else [fanout] * depth
 
 
 @dataclass(frozen=True)
 class Batch:
-    """What one step computes on: a sample with its rows of features and the labels of its seeds."""
+    """The input of one gradient step: features of the input nodes, labels of the seeds, and a block per layer."""
 
     nodes: Tensor
-    """The node of every row of features, numbered as in the view."""
+    """The node of every row of `features`, in the numbering of the view."""
     features: Rows
     labels: Tensor
     blocks: Sequence[Block]
@@ -62,37 +65,38 @@ class Batch:
         return self.features.nbytes + sum(tensor.nbytes for tensor in (self.labels, *tensors))
 
     def to(self, device: str) -> "Batch":
-        """On this device, with features in float32: a store may hold half precision."""
+        """The batch on this device, with features in float32; a store may hold float16."""
         blocks = [block.to(device) for block in self.blocks]
         return Batch(self.nodes, self.features.to(device).float(), self.labels.to(device), blocks)
 
 
 def load_batch(view: View, sampler: Sampler, seeds: Array, seed: int) -> Batch:
-    """Samples the neighbourhood of `seeds` and reads its features and labels from the view."""
+    """Samples the neighbourhood of `seeds`, and reads features and labels from the view."""
     sample = sampler.sample(seeds, seed=seed)
     return Batch(sample.nodes, view.features(sample.nodes), view.labels(sample.seeds), sample.blocks)
 
 
 class BatchStream:
-    """The mini-batches of one round in their order: a function of (seed, stream, round)."""
+    """The sequence of mini-batches of one round, determined by (seed, stream, round)."""
 
     def __init__(self, view: View, sampler: Sampler, batch_size: int, seed: int, stream: int, round_: int) -> None:
         self._view, self._sampler, self.round = view, sampler, round_
         self._size = min(batch_size, len(view.train_nodes))
         self._rng = seeding.generator(seed, stream, round_)
         self.torch_seed = seeding.torch_seed(self._rng)
-        """Of the round's dropout."""
+        """Seed of torch's generator for the dropout of this round."""
         self._prefetched: deque[Batch] = deque()
 
     def next(self) -> Batch:
+        """The next batch, prefetched or drawn now: the same either way."""
         return self._prefetched.popleft() if self._prefetched else self._draw()
 
-    def prefetch(self, count: int, most_bytes: int = PREFETCH_BYTES) -> None:
-        """Draws the next batches before they are asked for: `count` of them, or as many as fit."""
-        held = 0
-        while len(self._prefetched) < count and held * (1 + 1 / max(1, len(self._prefetched))) <= most_bytes:
+    def prefetch(self, count: int, max_bytes: int = PREFETCH_BYTES) -> None:
+        """Draws the next `count` batches ahead of time, or as many as fit into `max_bytes`."""
+        held_bytes = 0
+        while len(self._prefetched) < count and held_bytes * (1 + 1 / max(1, len(self._prefetched))) <= max_bytes:
             self._prefetched.append(self._draw())
-            held += self._prefetched[-1].nbytes
+            held_bytes += self._prefetched[-1].nbytes
 
     def _draw(self) -> Batch:
         seeds = self._rng.choice(self._view.train_nodes, self._size, replace=False)

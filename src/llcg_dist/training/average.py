@@ -1,4 +1,4 @@
-"""Line 11 of Algorithm 2: the server averages what the machines send."""
+"""Line 11 of Algorithm 2: the server takes the weighted average of the models that the machines send."""
 
 from collections.abc import Sequence
 
@@ -6,7 +6,10 @@ from torch import Tensor
 
 
 def weighted_average(updates: Sequence[Tensor], weights: Sequence[float]) -> Tensor:
-    """The sum of w_p·θ_p in part order with the weights scaled to sum 1: the same bits whoever answered first."""
+    """Σ w_p·θ_p with the weights scaled to sum 1; the vectors are [n] float32, and so is the result.
+
+    Summed in float64 and in part order, so that the bits do not depend on which machine answered first.
+    """
     scale = 1.0 / sum(weights)
     total = updates[0].double() * (weights[0] * scale)
     for update, weight in zip(updates[1:], weights[1:], strict=True):
@@ -15,7 +18,7 @@ def weighted_average(updates: Sequence[Tensor], weights: Sequence[float]) -> Ten
 
 
 def averaging_weights(averaging: str, train_nodes: Sequence[int]) -> list[float]:
-    """`uniform`: 1 each, as in the paper. `train_nodes`: by the size of each part's training set."""
+    """The weight of each part. `uniform`: 1 each, as in the paper. `train_nodes`: the size of its training set."""
     if averaging == "train_nodes":
         return [float(n) for n in train_nodes]
     return [1.0] * len(train_nodes)

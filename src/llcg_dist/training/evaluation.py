@@ -1,4 +1,7 @@
-"""Scores a model on the whole graph, all neighbours, eval mode; on the way, BatchNorm statistics can be recomputed."""
+"""Evaluates a model on the full graph with all neighbours, in eval mode.
+
+BatchNorm's running statistics can be recalibrated on the way.
+"""
 
 import math
 from collections.abc import Sequence
@@ -15,13 +18,13 @@ from llcg_dist.training.layerwise import WholeGraphForward
 from llcg_dist.training.loss import loss
 from llcg_dist.training.metrics import score
 
-WORTH_WAITING = 0.1
-"""The share of a run that machines may spend waiting for evaluations before the user hears of it."""
+_MAX_WAITING_SHARE = 0.1
+"""The share of a run that machines may wait for evaluations before the user is warned."""
 
 
 @dataclass(frozen=True)
 class Scores:
-    """Validation and test score as fractions in 0..1, and the loss over the training nodes."""
+    """Validation and test score as fractions in 0..1 (None: undefined), and the mean loss over the training nodes."""
 
     val: float | None
     test: float | None
@@ -30,16 +33,18 @@ class Scores:
 
 @dataclass(frozen=True)
 class Evaluation(Scores):
+    """The scores with the running statistics that were chosen, and those with every kind that was scored."""
+
     kind: str
-    """Of statistics: the scores above are with these, and the model has them."""
+    """The kind of BatchNorm running statistics (average, recalibrate) that the scores above are with."""
     of_kind: dict[str, Scores]
-    """By every kind that was scored."""
+    """The scores with each kind of running statistics."""
 
 
 class Evaluator:
-    """Evaluates parameters on one graph, `chunk` nodes at a time; hidden states go to `scratch` where that is given.
+    """Evaluates flat parameter vectors on one graph.
 
-    Statistics never enter training, so one training can be evaluated with both `kinds`.
+    Running statistics never enter training, so the same training can be evaluated with both kinds of them.
     """
 
     def __init__(
@@ -51,7 +56,11 @@ class Evaluator:
         scratch: str | None = None,
         kinds: Sequence[str] | None = None,
     ) -> None:
-        """`kinds` of statistics to score with: see config/facts.py; by default `batchnorm_stats` alone."""
+        """Computes `chunk` nodes at a time; hidden states are kept in memory, or in the folder `scratch`.
+
+        `kinds`: the kinds of running statistics to score with (config/facts.py: scored_statistics); None: only
+        `batchnorm_stats`.
+        """
         self._graph, self._model, self._batchnorm_stats = graph, model, batchnorm_stats
         self._forwards = {
             kind: WholeGraphForward(graph, model, chunk, scratch, graph.split != UNUSED, kind == "recalibrate")
@@ -62,45 +71,48 @@ class Evaluator:
         self._nodes = {split: torch.from_numpy(graph.nodes_in(split)) for split in (TRAIN, VAL, TEST)}
 
     def evaluate(self, theta: Tensor) -> Evaluation:
-        found, statistics = {}, {}
+        """Scores the model `theta` with every kind of statistics; the model keeps the statistics of the chosen kind."""
+        scores, state_dicts = {}, {}
         for kind, forward in self._forwards.items():
             load_flat(self._model, theta)
-            found[kind] = self._scores(forward.logits())
-            statistics[kind] = self.state_dict()
-        kind = _better(found) if self._batchnorm_stats == BEST else self._batchnorm_stats
-        self._model.load_state_dict(statistics[kind])
+            scores[kind] = self._scores(forward.logits())
+            state_dicts[kind] = self.state_dict()
+        kind = _best_kind(scores) if self._batchnorm_stats == BEST else self._batchnorm_stats
+        self._model.load_state_dict(state_dicts[kind])
         self._evaluated = theta
-        return Evaluation(**vars(found[kind]), kind=kind, of_kind=found)
+        return Evaluation(**vars(scores[kind]), kind=kind, of_kind=scores)
 
     def _scores(self, logits: Tensor) -> Scores:
-        def rated(split: int) -> float | None:
+        def score_of(split: int) -> float | None:
             nodes = self._nodes[split]
             return score(logits[nodes], self._labels[nodes], self._graph.metric)
 
         train = self._nodes[TRAIN]
-        return Scores(rated(VAL), rated(TEST), loss(logits[train], self._labels[train], self._graph.task).item())
+        train_loss = loss(logits[train], self._labels[train], self._graph.task).item()
+        return Scores(score_of(VAL), score_of(TEST), train_loss)
 
     def finished_model(self, theta: Tensor) -> dict[str, Tensor]:
-        """The state_dict that a user gets for `theta`: its statistics are those it is evaluated with."""
+        """The state_dict that is saved for `theta`, with the running statistics that it is evaluated with."""
         if self._evaluated is not theta:
             self.evaluate(theta)
         return self.state_dict()
 
     def state_dict(self) -> dict[str, Tensor]:
-        """Of the model evaluated last."""
+        """A copy of the state_dict of the model that was evaluated last."""
         return {name: tensor.clone() for name, tensor in self._model.state_dict().items()}
 
 
-def _better(found: dict[str, Scores]) -> str:
-    """The kind with the higher validation score; of equals, and where there is none, the last."""
-    return max(reversed(found), key=lambda kind: found[kind].val or 0.0)
+def _best_kind(scores: dict[str, Scores]) -> str:
+    """The kind of statistics with the highest validation score; the last one of equals and where there is no score."""
+    return max(reversed(scores), key=lambda kind: scores[kind].val or 0.0)
 
 
 def affordable_every(seconds_evaluate: float, seconds_local: float, every: int) -> int | None:
-    """The evaluate.every at which machines wait for evaluations a tenth of the time or less; None where they do so now.
+    """The smallest evaluate.every with which machines wait for evaluations at most a tenth of the time.
 
-    They wait for what an evaluation takes longer than the local steps that it runs beside.
+    Machines wait for the time that an evaluation takes longer than the local steps that run beside it. None where the
+    present `every` is large enough.
     """
     waited = max(0.0, seconds_evaluate - seconds_local)
-    affordable = math.ceil(waited / (WORTH_WAITING * max(seconds_local, 1e-6)))
+    affordable = math.ceil(waited / (_MAX_WAITING_SHARE * max(seconds_local, 1e-6)))
     return affordable if affordable > every else None

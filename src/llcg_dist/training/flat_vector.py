@@ -1,63 +1,74 @@
-"""A model as one flat float32 vector: what crosses the network, what is averaged.
+"""A model as one flat float32 vector, the form in which models are sent, averaged and checkpointed.
 
-Every float of the state_dict takes part, BatchNorm's running statistics included; integer counters do not.
+It holds every floating-point tensor of the state_dict, BatchNorm's running statistics included, but no integer
+counters (num_batches_tracked).
 """
 
 import torch
 from torch import Tensor, nn
 
 
-def _floats(model: nn.Module) -> list[Tensor]:
-    return [tensor for tensor in model.state_dict().values() if tensor.is_floating_point()]
+def _floating_point_tensors(model: nn.Module, keep_vars: bool = False) -> dict[str, Tensor]:
+    """By name, in state_dict order; with `keep_vars` the parameters themselves instead of detached tensors."""
+    tensors = model.state_dict(keep_vars=keep_vars)
+    return {name: tensor for name, tensor in tensors.items() if tensor.is_floating_point()}
 
 
 def flatten(model: nn.Module) -> Tensor:
-    """[n] on the CPU, in state_dict order."""
-    return torch.cat([tensor.detach().reshape(-1).cpu() for tensor in _floats(model)])
+    """The model's flat vector [n]: a copy on the CPU, in state_dict order."""
+    return torch.cat([tensor.detach().reshape(-1).cpu() for tensor in _floating_point_tensors(model).values()])
 
 
 def load_flat(model: nn.Module, flat: Tensor) -> None:
-    """Writes the vector back into the model, in place."""
-    floats = _floats(model)
-    if flat.numel() != sum(tensor.numel() for tensor in floats):
-        raise ValueError(f"{flat.numel()} values for a model of {sum(t.numel() for t in floats)}")
+    """Copies a flat vector [n] into the model's parameters and buffers, in place."""
+    tensors = list(_floating_point_tensors(model).values())
+    if flat.numel() != sum(tensor.numel() for tensor in tensors):
+        raise ValueError(f"{flat.numel()} values for a model of {sum(t.numel() for t in tensors)}")
     with torch.no_grad():
-        for tensor, values in zip(floats, flat.split([tensor.numel() for tensor in floats]), strict=True):
+        for tensor, values in zip(tensors, flat.split([tensor.numel() for tensor in tensors]), strict=True):
             tensor.copy_(values.view_as(tensor))
 
 
 def contiguous_parameters(model: nn.Module) -> Tensor:
-    """The flat vector as the model's own memory: its parameters and buffers become views of one contiguous tensor.
+    """Makes the model's parameters and buffers views of one contiguous flat vector [n], and returns that vector.
 
-    One copy moves a model then; tensor by tensor, going through the modules takes longer than the bytes.
+    A model is then loaded or read with a single copy; tensor by tensor, walking through the modules takes longer than
+    copying the bytes.
     """
-    flat = torch.cat([tensor.detach().reshape(-1) for tensor in _floats(model)])
-    own = [tensor for tensor in model.state_dict(keep_vars=True).values() if tensor.is_floating_point()]
-    for tensor, values in zip(own, flat.split([tensor.numel() for tensor in own]), strict=True):
+    tensors = list(_floating_point_tensors(model, keep_vars=True).values())
+    flat = torch.cat([tensor.detach().reshape(-1) for tensor in tensors])
+    for tensor, values in zip(tensors, flat.split([tensor.numel() for tensor in tensors]), strict=True):
         tensor.data = values.view_as(tensor)
     return flat
 
 
 def gradient_of(value: Tensor, model: nn.Module) -> Tensor:
-    """[number of learned parameters] float64 on the CPU; leaves no gradient behind in the model."""
+    """The gradient of a scalar loss as [number of learned parameters] float64 on the CPU.
+
+    The parameters' .grad is left as it is.
+    """
     parameters = list(model.parameters())
-    found = torch.autograd.grad(value, parameters, allow_unused=True)
-    parts = [torch.zeros_like(p) if g is None else g for p, g in zip(parameters, found, strict=True)]
-    return torch.cat([part.reshape(-1).cpu() for part in parts]).double()
+    gradients = torch.autograd.grad(value, parameters, allow_unused=True)
+    filled = [torch.zeros_like(p) if g is None else g for p, g in zip(parameters, gradients, strict=True)]
+    return torch.cat([gradient.reshape(-1).cpu() for gradient in filled]).double()
 
 
 def statistics_mask(model: nn.Module) -> Tensor:
-    """[n] of bool over the flat vector: True for what no gradient moves, BatchNorm's running statistics."""
+    """[n] bool over the flat vector: True at BatchNorm's running statistics, which no gradient moves."""
     learned = {name for name, _ in model.named_parameters()}
-    floats = [(name, tensor) for name, tensor in model.state_dict().items() if tensor.is_floating_point()]
-    return torch.cat([torch.full((tensor.numel(),), name not in learned) for name, tensor in floats])
+    tensors = _floating_point_tensors(model)
+    return torch.cat([torch.full((tensor.numel(),), name not in learned) for name, tensor in tensors.items()])
 
 
 def state_dict_bytes(model: nn.Module) -> int:
-    """What the paper's MB column counts for one machine: the whole state_dict, counters included."""
+    """Bytes of the full state_dict, integer counters included: what the paper's MB column counts per machine."""
     return sum(tensor.numel() * tensor.element_size() for tensor in model.state_dict().values())
 
 
 def is_finite(vector: Tensor) -> bool:
-    """A sum is finite only if all of it is, and a third of the work; one that overflows is looked at again."""
+    """Whether all values are finite.
+
+    A finite sum proves it in a third of the time that checking each value takes; only where the sum is not finite,
+    which may be an overflow of finite values, is each value checked.
+    """
     return bool(vector.sum().isfinite()) or bool(vector.isfinite().all())

@@ -1,8 +1,9 @@
-"""A model over the whole graph in bounded memory: stage by stage, a chunk of nodes at a time, exact.
+"""Exact layer-wise inference over the full graph in bounded memory: stage by stage, a chunk of nodes at a time.
 
-What has to fit at any time is the state that enters a stage, the state that leaves it, and one chunk with the nodes it
-reads. Features and topology are only ever read in pieces, so they may be larger than memory; so may the states, if a
-scratch folder is given. Every row is computed from all its neighbours, so chunks of any size give the same logits.
+Three things have to fit into memory at a time: the hidden state [N, width] that enters a stage, the one that leaves it,
+and one chunk of nodes with their neighbours. Features and topology are read in pieces only, so they may be larger than
+memory; so may the hidden states if they are kept in a scratch folder. Every row is computed from all its neighbours, so
+the logits do not depend on the size of the chunks.
 """
 
 import shutil
@@ -19,22 +20,30 @@ from llcg_dist.data.graph import Graph
 from llcg_dist.data.rows import Array
 from llcg_dist.errors import UserError
 from llcg_dist.models.stages import BlockLayer, GraphModel, Stage
-from llcg_dist.sampling.block import EDGES_PER_NODE, Block, block_of_rows, degrees, rows_in_place, whole_graph
+from llcg_dist.sampling.block import (
+    EDGES_PER_NODE,
+    block_with_global_columns,
+    block_with_local_columns,
+    degrees,
+    full_graph_block,
+)
 
 
 @dataclass(frozen=True)
 class _Chunk:
-    """Nodes start..stop-1, of which `wanted` [stop - start] are computed (None: all)."""
+    """Nodes start..stop-1, of which those in the mask `wanted` [stop - start] are computed (None: all)."""
 
     start: int
     stop: int
     wanted: Tensor | None
 
     def rows(self, state: Tensor) -> Tensor:
+        """The rows of the wanted nodes of a state [N, width]."""
         rows = state[self.start : self.stop]
         return rows if self.wanted is None else rows[self.wanted]
 
     def write(self, rows: Tensor, state: Tensor) -> None:
+        """Writes the rows of the wanted nodes into a state [N, width]."""
         target = state[self.start : self.stop]
         if self.wanted is None:
             target.copy_(rows)
@@ -43,10 +52,10 @@ class _Chunk:
 
 
 class WholeGraphForward:
-    """Computes the logits of `nodes` (a mask; default: all) with the model as it stands, in eval mode.
+    """The forward pass over the full graph: logits of `nodes` with the model's current parameters, in eval mode.
 
-    With `recalibrate`, every BatchNorm first takes mean and variance of its input over the whole graph. Running
-    statistics never enter training, so nothing that is learned changes.
+    With `recalibrate`, every BatchNorm first sets its running statistics to mean and variance of its input over all
+    nodes of the graph. Running statistics never enter training, so nothing that is learned changes.
     """
 
     def __init__(
@@ -58,77 +67,87 @@ class WholeGraphForward:
         nodes: Array | None = None,
         recalibrate: bool = False,
     ) -> None:
+        """`chunk`: nodes computed at a time. `scratch`: folder for hidden states; None: memory. `nodes`: mask [N] of
+        the nodes whose logits are needed; None: all."""
         self._graph, self._model, self._scratch, self._recalibrates = graph, model, scratch, recalibrate
         self._features, self._degree = torch.from_numpy(graph.features), degrees(graph)
         self._bounds = _chunk_bounds(graph.indptr, chunk)
         self._wanted = _nodes_to_compute(graph, model, self._bounds, nodes, recalibrate)
         # A graph of one chunk keeps its block, and with it the adjacency matrices, from one evaluation to the next.
-        self._whole = whole_graph(graph) if len(self._bounds) == 1 else None
+        self._full_block = full_graph_block(graph) if len(self._bounds) == 1 else None
 
     @torch.no_grad()
     def logits(self) -> Tensor:
-        """[N, C]; rows of nodes that were not asked for hold no meaning."""
+        """[N, C]; rows outside of `nodes` are undefined."""
         self._model.eval()
-        state, there = self._features, None
+        state, computed = self._features, None
         for stage, wanted in zip(self._model.each_stage(), self._wanted, strict=True):
             if self._recalibrates and stage.norm is not None:
-                _take_statistics(stage.norm, state, self._bounds)
-            state, there = self._next_state(stage, state, there, wanted), wanted
+                _recalibrate(stage.norm, state, self._bounds)
+            state, computed = self._next_state(stage, state, computed, wanted), wanted
         return state
 
-    def _next_state(self, stage: Stage, state: Tensor, there: Tensor | None, wanted: Tensor | None) -> Tensor:
-        """`there`: the rows of `state` that were computed; `wanted`: those to compute of the next."""
-        following: Tensor | None = None
+    def _next_state(self, stage: Stage, state: Tensor, computed: Tensor | None, wanted: Tensor | None) -> Tensor:
+        """The output [N, out] of a stage. Masks [N] (None: all): `computed` are the rows of `state` that hold values,
+        `wanted` those to compute of the output."""
+        output: Tensor | None = None
         compute = self._compute
-        if self._reads_in_place(stage, state):
-            compute = self._compute_in_place
+        if self._uses_global_columns(stage, state):
+            compute = self._compute_with_global_columns
             if state is not self._features:
-                for chunk in self._chunks(there):
-                    chunk.write(stage.prepared(chunk.rows(state)), state)
+                for chunk in self._chunks(computed):
+                    chunk.write(stage.layer_input(chunk.rows(state)), state)
         for chunk in self._chunks(wanted):
             rows = compute(stage, state, chunk)
-            if following is None:
-                following = self._empty(rows.shape[1], wanted)
-            chunk.write(rows, following)
-        assert following is not None
-        return following
+            if output is None:
+                output = self._empty_state(rows.shape[1], wanted)
+            chunk.write(rows, output)
+        assert output is not None
+        return output
 
     def _compute(self, stage: Stage, state: Tensor, chunk: _Chunk) -> Tensor:
+        """The stage's output for the wanted nodes of a chunk, from copies of the rows that it reads."""
         if not stage.reads_neighbours:
             return stage(chunk.rows(state).float())
-        if self._whole is not None:
-            rows = stage(state.float(), self._whole)
+        if self._full_block is not None:
+            rows = stage(state.float(), self._full_block)
             return rows if chunk.wanted is None else rows[chunk.wanted]
-        columns, block = self._block(chunk)
+        columns, block = block_with_local_columns(self._graph, self._degree, chunk.start, chunk.stop, chunk.wanted)
         return stage(state.index_select(0, columns).float(), block)
 
-    def _reads_in_place(self, stage: Stage, state: Tensor) -> bool:
-        """Whether the layer can take the whole state as it is: where it can, chunks cost no more than the whole graph.
+    def _uses_global_columns(self, stage: Stage, state: Tensor) -> bool:
+        """Whether the stage's layer can index the state [N, in] directly, so that no rows are copied for each chunk.
 
-        A state is ours to prepare, once for all chunks; features are not: they are mapped, and perhaps float16.
+        BatchNorm and ReLU are then applied once for all chunks, in place. That is possible for a hidden state, which
+        belongs to this forward pass, but not for the features, which are memory-mapped and may be float16: these are
+        indexed directly only where they need no conversion, BatchNorm or ReLU.
         """
         layer = stage.layer
-        if self._whole is not None or stage.residual or not isinstance(layer, BlockLayer) or not layer.reads_in_place:
+        if (
+            self._full_block is not None
+            or stage.residual
+            or not isinstance(layer, BlockLayer)
+            or not layer.accepts_global_columns
+        ):
             return False
-        as_they_are = state.dtype == torch.float32 and stage.norm is None and not stage.relu
-        return state is not self._features or as_they_are
+        needs_no_change = state.dtype == torch.float32 and stage.norm is None and not stage.relu
+        return state is not self._features or needs_no_change
 
-    def _compute_in_place(self, stage: Stage, state: Tensor, chunk: _Chunk) -> Tensor:
+    def _compute_with_global_columns(self, stage: Stage, state: Tensor, chunk: _Chunk) -> Tensor:
+        """The layer's output for the wanted nodes of a chunk; `state` [N, in] is the layer's input already."""
         assert stage.layer is not None
-        block = rows_in_place(self._graph, self._degree, chunk.start, chunk.stop, chunk.wanted)
+        block = block_with_global_columns(self._graph, self._degree, chunk.start, chunk.stop, chunk.wanted)
         return stage.layer(state, block)
 
-    def _block(self, chunk: _Chunk) -> tuple[Tensor, Block]:
-        return block_of_rows(self._graph, self._degree, chunk.start, chunk.stop, chunk.wanted)
-
     def _chunks(self, wanted: Tensor | None) -> Iterator[_Chunk]:
+        """The chunks that hold nodes of the mask `wanted` [N] (None: all chunks)."""
         for start, stop in self._bounds:
-            here = None if wanted is None else wanted[start:stop]
-            if here is None or here.any():
-                yield _Chunk(start, stop, None if here is None or here.all() else here)
+            mask = None if wanted is None else wanted[start:stop]
+            if mask is None or mask.any():
+                yield _Chunk(start, stop, None if mask is None or mask.all() else mask)
 
-    def _empty(self, width: int, wanted: Tensor | None) -> Tensor:
-        """A state to fill; rows that are never written cost neither memory nor disk."""
+    def _empty_state(self, width: int, wanted: Tensor | None) -> Tensor:
+        """[N, width] float32, uninitialised; rows that are never written take up neither memory nor disk."""
         shape = (self._graph.num_nodes, width)
         if self._scratch is None:
             return torch.empty(shape)
@@ -137,7 +156,7 @@ class WholeGraphForward:
 
 
 def _scratch_array(folder: str, shape: tuple[int, int], needed: int) -> Array:
-    """float32 in a file without a name, which is gone with its last use."""
+    """A float32 array in an unnamed temporary file, which is deleted with the array. `needed`: bytes to be written."""
     try:
         Path(folder).mkdir(parents=True, exist_ok=True)
         free = shutil.disk_usage(folder).free
@@ -150,7 +169,7 @@ def _scratch_array(folder: str, shape: tuple[int, int], needed: int) -> Array:
 
 
 def _chunk_bounds(indptr: Array, chunk: int) -> list[tuple[int, int]]:
-    """Runs of at most `chunk` nodes and 8 * `chunk` edges (or one node) that cover the graph."""
+    """(start, stop) of runs of at most `chunk` nodes and 8 * `chunk` edges (or one node) that cover the graph."""
     bounds, start, num_nodes = [], 0, len(indptr) - 1
     while start < num_nodes:
         edges_end = np.searchsorted(indptr, int(indptr[start]) + EDGES_PER_NODE * chunk, side="right") - 1
@@ -163,9 +182,9 @@ def _chunk_bounds(indptr: Array, chunk: int) -> list[tuple[int, int]]:
 def _nodes_to_compute(
     graph: Graph, model: GraphModel, bounds: list[tuple[int, int]], nodes: Array | None, recalibrate: bool
 ) -> list[Tensor | None]:
-    """For each stage a mask of the nodes whose output anything later depends on; None where that is all of them.
+    """For each stage a mask [N] of the nodes whose output anything later depends on; None where that is all of them.
 
-    Where few nodes are labelled (MAG240M: one in a hundred) the rest need not be scored.
+    Where few nodes are labelled (MAG240M: one in a hundred) the last stages compute these nodes alone.
     """
     wanted: list[Tensor | None] = []
     needed = None if nodes is None or nodes.all() else torch.from_numpy(nodes)
@@ -179,25 +198,30 @@ def _nodes_to_compute(
 
 
 def _with_neighbours(graph: Graph, bounds: list[tuple[int, int]], mask: Tensor) -> Tensor | None:
-    grown = mask.clone()
+    """The mask [N] extended by the neighbours of its nodes; None where that is every node."""
+    extended = mask.clone()
     for start, stop in bounds:
         row_ends = torch.from_numpy(graph.indptr[start : stop + 1])
         indices = torch.from_numpy(graph.indices[int(row_ends[0]) : int(row_ends[-1])])
-        grown[indices[torch.repeat_interleave(mask[start:stop], row_ends.diff())].long()] = True
-    return None if grown.all() else grown
+        extended[indices[torch.repeat_interleave(mask[start:stop], row_ends.diff())].long()] = True
+    return None if extended.all() else extended
 
 
-def _take_statistics(norm: nn.BatchNorm1d, state: Tensor, bounds: list[tuple[int, int]]) -> None:
-    """Mean and unbiased variance of all rows, in float64, merged chunk by chunk (Chan et al., 1979)."""
+def _recalibrate(norm: nn.BatchNorm1d, state: Tensor, bounds: list[tuple[int, int]]) -> None:
+    """Sets the running statistics to mean and unbiased variance of all rows of `state` [N, width].
+
+    Computed in float64 and merged chunk by chunk (Chan et al., 1979).
+    """
     count = 0
     mean = torch.zeros(state.shape[1], dtype=torch.float64)
     squares = torch.zeros_like(mean)  # sum of squared distances to the mean
     for start, stop in bounds:
         rows = state[start:stop].double()
-        here = rows.mean(dim=0)
+        chunk_mean = rows.mean(dim=0)
         total = count + len(rows)
-        squares += (rows - here).square().sum(dim=0) + (here - mean).square() * (count * len(rows) / total)
-        mean += (here - mean) * (len(rows) / total)
+        offset = chunk_mean - mean
+        squares += (rows - chunk_mean).square().sum(dim=0) + offset.square() * (count * len(rows) / total)
+        mean += offset * (len(rows) / total)
         count = total
     norm.get_buffer("running_mean").copy_(mean)
     norm.get_buffer("running_var").copy_(squares / max(1, count - 1))

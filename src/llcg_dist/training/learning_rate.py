@@ -1,4 +1,4 @@
-"""How far a step goes, by its place in the run: a function of round and step, with no state to save."""
+"""Learning-rate schedules as functions of round and step: there is no scheduler state to checkpoint."""
 
 import math
 from collections.abc import Sequence
@@ -8,38 +8,38 @@ from llcg_dist.config.schema import TrainConfig
 
 
 def lr_factor(schedule: str, index: int, total: int, warmup: float) -> float:
-    """What a learning rate is multiplied with at place `index` of 0..total-1; later places stay at the last one's.
+    """The factor on the learning rate at position `index` of 0..total-1; later positions keep the last factor.
 
-    cosine: (1 + cos(pi·index/total)) / 2, which is never 0. warmup: the first round(warmup·total) places rise in equal
-    steps to 1; warmup_cosine: and the rest falls as a cosine does.
+    constant: 1. cosine: (1 + cos(pi·index/total)) / 2, which is never 0. warmup: the first round(warmup·total)
+    positions rise in equal steps to 1. warmup_cosine: after the warm-up, the remaining positions follow the cosine.
     """
     index = min(index, total - 1)
-    rising = math.floor(warmup * total + 0.5) if schedule.startswith("warmup") else 0
-    if index < rising:
-        return (index + 1) / (rising + 1)
+    warmup_length = math.floor(warmup * total + 0.5) if schedule.startswith("warmup") else 0
+    if index < warmup_length:
+        return (index + 1) / (warmup_length + 1)
     if schedule in ("constant", "warmup"):
         return 1.0
-    return (1 + math.cos(math.pi * (index - rising) / (total - rising))) / 2
+    return (1 + math.cos(math.pi * (index - warmup_length) / (total - warmup_length))) / 2
 
 
 class LearningRates:
-    """The factors of one run, at the machines and at the server."""
+    """The learning-rate factors of one run, for the machines' local steps and the server's correction steps."""
 
     def __init__(self, config: TrainConfig, steps: Sequence[int], planned_rounds: int) -> None:
-        """`steps`: local steps of each round. Where there are none (server_only) rounds are counted."""
+        """`steps`: local steps of each round. With none (server_only) the schedule advances by rounds."""
         self._config, self._rounds = config, planned_rounds
-        self._before = [0, *accumulate(steps)]
+        self._steps_before = [0, *accumulate(steps)]
         """[r-1]: local steps before round r."""
-        self._counts_steps = config.lr_unit == "steps" and self._before[planned_rounds] > 0
+        self._advances_by_step = config.lr_unit == "steps" and self._steps_before[planned_rounds] > 0
 
     def machine(self, round_: int, step: int) -> float:
-        """Of the local step `step` (0 is the first) of a round."""
-        if self._counts_steps:
-            return self._factor(self._before[round_ - 1] + step, self._before[self._rounds])
+        """The factor of local step `step` (from 0) of a round (from 1)."""
+        if self._advances_by_step:
+            return self._factor(self._steps_before[round_ - 1] + step, self._steps_before[self._rounds])
         return self._factor(round_ - 1, self._rounds)
 
     def server(self, round_: int, step: int) -> float:
-        """Of a step of the correction: that of the machines' first step in the round, whatever S is."""
+        """The factor of every correction step of a round, for any S: that of the round's first local step."""
         return self.machine(round_, 0)
 
     def _factor(self, index: int, total: int) -> float:

@@ -1,4 +1,4 @@
-"""The loss that is minimised, and its calibration against skewed labels."""
+"""The training loss, and its logit adjustment for machines whose labels are skewed."""
 
 import torch
 from torch import Tensor
@@ -20,19 +20,20 @@ def class_shares(labels: Tensor, num_classes: int) -> Tensor:
 
 
 def calibration(local: Tensor, everywhere: Tensor, num_local: int, task: str) -> Tensor:
-    """[C] float32: what a machine adds to its logits in its loss, so that they stay those of the whole graph.
+    """[C] float32: the logit adjustment of train.local_loss=calibrated, which a machine adds to its logits in its loss.
 
-    By Bayes' rule the odds that `num_local` nodes with the class shares `local` show are those of the whole graph times
-    the ratio of the shares; the model shall learn the latter, so the ratio is put in beside it (logit adjustment).
-    Multiclass: log(local / everywhere). Multilabel: the difference of the log-odds of the two positive rates. To be
-    finite where a class is missing, a machine counts one more node, which is of every class by its share everywhere; a
-    class that nobody (or, as a label, everybody) has is left alone. Equal shares give zeros, to the last bit.
+    `local` and `everywhere` [C] are the class shares of the machine's `num_local` training nodes and of the full graph.
+    By Bayes' rule the class odds among the local nodes are those of the full graph times the ratio of the shares. The
+    ratio is added to the logits, so that the logits themselves learn the odds of the full graph.
+    Multiclass: log(local / everywhere). Multilabel: the difference of the log-odds of the two positive rates. To stay
+    finite where a class is missing locally, a machine counts one more node, distributed over the classes as in the full
+    graph. A class that no node (or, as a label, every node) has is not adjusted. Equal shares give exact zeros.
     """
 
-    def log_ratio(here: Tensor, there: Tensor) -> Tensor:
-        return ((num_local * (here / there) + 1) / (num_local + 1)).log()
+    def log_ratio(local_share: Tensor, global_share: Tensor) -> Tensor:
+        return ((num_local * (local_share / global_share) + 1) / (num_local + 1)).log()
 
-    shift, tells = log_ratio(local, everywhere), everywhere > 0
+    shift, informative = log_ratio(local, everywhere), everywhere > 0
     if task == "multilabel":
-        shift, tells = shift - log_ratio(1 - local, 1 - everywhere), tells & (everywhere < 1)
-    return torch.where(tells, shift, 0.0).float()
+        shift, informative = shift - log_ratio(1 - local, 1 - everywhere), informative & (everywhere < 1)
+    return torch.where(informative, shift, 0.0).float()

@@ -1,4 +1,4 @@
-"""Scores that are reported: accuracy, micro-averaged F1, area under the ROC curve."""
+"""Evaluation metrics: accuracy, micro-averaged F1, area under the ROC curve."""
 
 from collections.abc import Callable
 
@@ -8,7 +8,10 @@ from torch.nn import functional
 
 
 def score(logits: Tensor, labels: Tensor, metric: str) -> float | None:
-    """The metric over these nodes as a fraction in 0..1; None where they leave nothing to score, or no number."""
+    """The metric over these nodes as a fraction in 0..1.
+
+    None where it is undefined: no nodes, logits that are not finite, or (roc_auc) no label that divides the nodes.
+    """
     if len(labels) == 0 or not bool(logits.isfinite().all()):
         return None
     return _METRICS[metric](logits, labels)
@@ -19,7 +22,7 @@ def _accuracy(logits: Tensor, labels: Tensor) -> float:
 
 
 def _f1_micro(logits: Tensor, labels: Tensor) -> float:
-    """Over one label a node, micro-averaged F1 is accuracy; multi-label: a label is predicted where its logit > 0."""
+    """Micro-averaged F1. Multiclass: equal to accuracy. Multilabel: a label is predicted where its logit > 0."""
     if labels.ndim == 1:
         return _accuracy(logits, labels)
     predicted, true = logits > 0, labels > 0.5
@@ -28,10 +31,10 @@ def _f1_micro(logits: Tensor, labels: Tensor) -> float:
 
 
 def _roc_auc(logits: Tensor, labels: Tensor) -> float | None:
-    """As OGB's Evaluator has it: the mean over the labels that some of the nodes carry and some do not.
+    """As in OGB's Evaluator: the mean over the labels that some of the nodes have and some do not.
 
-    One label a node: of two classes the area for the second (in order of the logits' difference, which is that of its
-    probability), of more the mean of each class against the rest. None where no label divides the nodes.
+    Multiclass with two classes: the area of the second class, with nodes ranked by the difference of the logits (the
+    same ranking as by its probability). With more classes: the mean over one-versus-rest areas.
     """
     from sklearn.metrics import roc_auc_score
 
@@ -39,8 +42,8 @@ def _roc_auc(logits: Tensor, labels: Tensor) -> float | None:
         logits, labels = logits[:, 1:] - logits[:, :1], labels[:, None]
     elif labels.ndim == 1:
         logits, labels = logits.softmax(dim=1), functional.one_hot(labels, logits.shape[1])
-    both = [c for c in range(labels.shape[1]) if 0 < labels[:, c].sum() < len(labels)]
-    areas = [roc_auc_score(labels[:, c].numpy(), logits[:, c].numpy()) for c in both]
+    divided = [c for c in range(labels.shape[1]) if 0 < labels[:, c].sum() < len(labels)]
+    areas = [roc_auc_score(labels[:, c].numpy(), logits[:, c].numpy()) for c in divided]
     return float(np.mean(areas)) if areas else None
 
 

@@ -1,8 +1,8 @@
-"""What the server makes of an average: the average itself, or a step of an optimiser along the way to it.
+"""The outer optimiser of algorithm.server_optimizer: the server's step from the averaged model to the next one.
 
-The difference between the model that the machines started from and their average serves as a gradient (Reddi et al.,
-2021): momentum is FedAvgM (Hsu et al., 2019), nesterov the outer step of DiLoCo (Douillard et al., 2023), adam FedAdam.
-BatchNorm's running statistics are no direction to follow: they take the average's values.
+The difference between the model that the machines started from and their average serves as a pseudo-gradient (Reddi et
+al., 2021): momentum is FedAvgM (Hsu et al., 2019), nesterov the outer step of DiLoCo (Douillard et al., 2023), adam is
+FedAdam. BatchNorm's running statistics are not optimised: they take the values of the average.
 """
 
 import torch
@@ -10,78 +10,83 @@ from torch import Tensor
 
 from llcg_dist.config.schema import AlgorithmConfig
 
-_SECOND_BETA = 0.99
+_SECOND_MOMENT_BETA = 0.99
 _ADAPTIVITY = 1e-3
 """FedAdam's tau, which bounds the step of parameters that hardly move."""
 
 
 class OuterOptimizer:
-    """A step from the model that the machines started from along the way to their average."""
+    """A step from the model that the machines started from, with their way to the average as pseudo-gradient."""
 
     default_step = 1.0
+    """Outer learning rate where algorithm.server_step is not set."""
+
+    state_vectors: tuple[str, ...] = ()
+    """Names of the vectors [n] that are kept from round to round and checkpointed."""
 
     def __init__(self, config: AlgorithmConfig) -> None:
-        self._step = self.default_step if config.server_step is None else config.server_step
+        self._step_size = self.default_step if config.server_step is None else config.server_step
         self._beta = config.server_momentum
-        self._memory: dict[str, Tensor] = {}
-
-    remembers: tuple[str, ...] = ()
-    """Vectors that are kept from round to round."""
+        self._state: dict[str, Tensor] = {}
 
     def step(self, theta: Tensor, average: Tensor, statistics: Tensor) -> Tensor:
-        """The next model; `theta` is what the machines started from, `average` what they made of it.
+        """The next model [n]: `theta` is the model that the machines started from, `average` that of their results.
 
-        `statistics` [n] of bool: True where the flat vector holds BatchNorm's running statistics.
+        `statistics` [n] bool: True where the flat vector holds BatchNorm's running statistics.
         """
-        for name in self.remembers:
-            self._memory.setdefault(name, torch.zeros_like(theta))
-        return torch.where(statistics, average, theta - self._step * self._direction(theta - average))
+        for name in self.state_vectors:
+            self._state.setdefault(name, torch.zeros_like(theta))
+        return torch.where(statistics, average, theta - self._step_size * self._direction(theta - average))
 
     def _direction(self, gradient: Tensor) -> Tensor:
-        """Where the optimiser goes, given the way from the average back to the model before."""
+        """The direction of the step, given the pseudo-gradient theta − average."""
         raise NotImplementedError
 
     def state(self) -> dict[str, Tensor]:
-        return {name: vector.clone() for name, vector in self._memory.items()}
+        """A copy of the state vectors, for a checkpoint."""
+        return {name: vector.clone() for name, vector in self._state.items()}
 
     def load_state(self, state: dict[str, Tensor]) -> None:
-        self._memory = {name: state[name].clone() for name in self.remembers}
+        """Restores the state vectors of a checkpoint."""
+        self._state = {name: state[name].clone() for name in self.state_vectors}
 
 
 class Plain(OuterOptimizer):
-    """server_optimizer=plain: the average as it is."""
+    """server_optimizer=plain: the next model is the average."""
 
     def step(self, theta: Tensor, average: Tensor, statistics: Tensor) -> Tensor:
         return average
 
 
 class Momentum(OuterOptimizer):
-    remembers = ("momentum",)
+    """server_optimizer=momentum: heavy-ball momentum on the pseudo-gradient, as in FedAvgM."""
+
+    state_vectors = ("momentum",)
 
     def _direction(self, gradient: Tensor) -> Tensor:
-        return self._memory["momentum"].mul_(self._beta).add_(gradient)
+        return self._state["momentum"].mul_(self._beta).add_(gradient)
 
 
 class Nesterov(Momentum):
-    """Momentum that looks ahead: the gradient and what the momentum will keep of it."""
+    """server_optimizer=nesterov: Nesterov momentum, whose direction is gradient + beta · updated momentum."""
 
     def _direction(self, gradient: Tensor) -> Tensor:
         return gradient + self._beta * super()._direction(gradient)
 
 
 class Adam(OuterOptimizer):
-    """Steps of about the same length for every parameter; without bias correction, as FedAdam has it."""
+    """server_optimizer=adam: FedAdam, that is Adam on the pseudo-gradient without bias correction."""
 
     default_step = 0.01
-    remembers = ("mean", "square")
+    state_vectors = ("mean", "square")
 
     def _direction(self, gradient: Tensor) -> Tensor:
-        mean = self._memory["mean"].lerp_(gradient, 1 - self._beta)
-        square = self._memory["square"].lerp_(gradient.square(), 1 - _SECOND_BETA)
+        mean = self._state["mean"].lerp_(gradient, 1 - self._beta)
+        square = self._state["square"].lerp_(gradient.square(), 1 - _SECOND_MOMENT_BETA)
         return mean / (square.sqrt() + _ADAPTIVITY)
 
 
-_KINDS: dict[str, type[OuterOptimizer]] = {
+_OPTIMIZERS: dict[str, type[OuterOptimizer]] = {
     "plain": Plain,
     "momentum": Momentum,
     "nesterov": Nesterov,
@@ -90,4 +95,5 @@ _KINDS: dict[str, type[OuterOptimizer]] = {
 
 
 def outer_optimizer(config: AlgorithmConfig) -> OuterOptimizer:
-    return _KINDS[config.server_optimizer](config)
+    """The optimiser that algorithm.server_optimizer names."""
+    return _OPTIMIZERS[config.server_optimizer](config)

@@ -1,4 +1,4 @@
-"""Screening: what machines send is checked before it is averaged, because one NaN would poison the model of all."""
+"""Screening of what machines send before it is averaged: one NaN or infinity would spoil the averaged model."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

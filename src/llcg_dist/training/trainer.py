@@ -1,5 +1,5 @@
-"""Gradient steps on one graph: the local steps of a machine (lines 4-9 of Algorithm 2) and the server's correction
-(lines 12-17) are the same loop, on another graph and with other settings.
+"""Optimiser steps on one graph: the local steps of a machine (lines 4-9 of Algorithm 2), and the server's correction
+steps (lines 12-17), which run the same loop on the full graph and with other settings.
 """
 
 from collections.abc import Callable
@@ -18,23 +18,23 @@ from llcg_dist.training.loss import loss
 
 @dataclass(frozen=True)
 class StepSettings:
-    """Settings of a trainer's steps; `stream` and `seed` key all its randomness (seeding.py)."""
+    """Settings of a trainer's steps; `seed`, `stream` and the round key all its random numbers (seeding.py)."""
 
     stream: int
     seed: int
     batch_size: int
     lr: float
     lr_factor: Callable[[int, int], float] = lambda round_, step: 1.0
-    """(round, step within it) -> what `lr` is multiplied with."""
+    """The learning-rate schedule: (round, step within the round) -> factor on `lr`."""
     logit_shift: Tensor | None = None
-    """[C] added to the logits in the loss: see loss.calibration."""
+    """[C] added to the logits in the loss: the logit adjustment of training/loss.py."""
 
 
 class Trainer:
-    """Takes optimiser steps from given parameters along mini-batch gradients of one view's training nodes.
+    """Takes optimiser steps along mini-batch gradients over one view's training nodes.
 
-    A round is begin_round, then (backward, optimizer_step) for every step. Trainers of one process may take turns
-    between any two of these: each keeps its own place in the random numbers.
+    A round is one call of begin_round, then backward and optimizer_step for every step. The calls of several trainers
+    in one process may be interleaved: each trainer saves and restores its own state of torch's random generator.
     """
 
     def __init__(
@@ -57,19 +57,20 @@ class Trainer:
         self._prefetched: BatchStream | None = None
 
     def prefetch(self, round_: int, steps: int) -> None:
-        """Draws mini-batches of a round that has not begun, as many of its steps' as fit: see BatchStream.prefetch."""
+        """Draws the mini-batches of a later round's first `steps` steps in advance, or as many of them as fit into
+        sampling.minibatch.PREFETCH_BYTES."""
         self._prefetched = self._batches_of(round_)
         self._prefetched.prefetch(steps)
 
     def run_steps(self, theta: Tensor, round_: int, steps: int) -> None:
-        """`steps` steps from `theta`; `theta()` is where they led, `mean_loss()` that of their batches."""
+        """Takes `steps` steps from `theta` [n]; `theta()` has the parameters they led to, `mean_loss()` their loss."""
         self.begin_round(theta, round_)
         for _ in range(steps):
             self.backward()
             self.optimizer_step()
 
     def begin_round(self, theta: Tensor | None, round_: int) -> None:
-        """Starts the steps of a round from `theta`, or (None) from where the last round ended."""
+        """Starts a round from the parameters `theta` [n]; None: from those at the end of the last round."""
         if theta is not None:
             self._parameters.copy_(theta)
         self._model.train()
@@ -98,46 +99,49 @@ class Trainer:
         self._backwards += 1
 
     def optimizer_step(self) -> None:
-        """One step of the optimiser along the parameters' .grad, with the learning rate of its place in the run."""
+        """One optimiser step along the parameters' .grad, with the learning rate that the schedule has for it."""
         for group in self._optimizer.param_groups:
             group["lr"] = self._settings.lr * self._settings.lr_factor(self._round, self._steps)
         self._steps += 1
         self._optimizer.step()
 
     def flat_gradient(self) -> Tensor:
-        """[number of parameters] on the CPU: the gradient of the last backward pass."""
-        parts = [torch.zeros_like(p) if p.grad is None else p.grad for p in self._model.parameters()]
-        return torch.cat([part.reshape(-1).cpu() for part in parts])
+        """[number of learned parameters] on the CPU: the gradient of the last backward pass."""
+        gradients = [torch.zeros_like(p) if p.grad is None else p.grad for p in self._model.parameters()]
+        return torch.cat([gradient.reshape(-1).cpu() for gradient in gradients])
 
     def set_gradient(self, flat: Tensor) -> None:
-        """Puts this gradient in the place of the last backward pass's."""
+        """Replaces the gradient of the last backward pass by `flat` [number of learned parameters]."""
         parameters = list(self._model.parameters())
         for parameter, values in zip(parameters, flat.split([p.numel() for p in parameters]), strict=True):
             parameter.grad = values.view_as(parameter).to(self._device)
 
     def theta(self) -> Tensor:
-        """The parameters as they are now, on the CPU; not a copy: to be used before the next step."""
+        """The current parameters [n] on the CPU. Not a copy: they change with the next step."""
         return self._parameters.cpu()
 
     def mean_loss(self) -> float | None:
-        """Of the batches since begin_round; None before the first."""
+        """The mean loss of the batches since begin_round; None before the first."""
         return self._loss_sum.item() / self._backwards if self._backwards else None
 
     def optimizer_state(self) -> dict[str, Any]:
-        """All that a round leaves behind besides the parameters: what a checkpoint needs."""
+        """The optimiser's state_dict: all that a checkpoint needs besides the parameters."""
         return self._optimizer.state_dict()
 
     def load_optimizer_state(self, state: dict[str, Any]) -> None:
+        """Restores the optimiser's state_dict of a checkpoint."""
         self._optimizer.load_state_dict(state)
 
     def reset_optimizer(self) -> None:
+        """Drops the optimiser's moments."""
         self._optimizer = self._new_optimizer()
 
     def _batches_of(self, round_: int) -> BatchStream:
+        """The mini-batches of a round, in their order."""
         settings = self._settings
         return BatchStream(self._view, self._sampler, settings.batch_size, settings.seed, settings.stream, round_)
 
     def _new_optimizer(self) -> torch.optim.Optimizer:
-        kind = {"adam": torch.optim.Adam, "sgd": torch.optim.SGD}[self._train.optimizer]
+        optimizer_class = {"adam": torch.optim.Adam, "sgd": torch.optim.SGD}[self._train.optimizer]
         parameters = self._model.parameters()
-        return kind(parameters, lr=self._settings.lr, weight_decay=self._train.weight_decay, fused=True)
+        return optimizer_class(parameters, lr=self._settings.lr, weight_decay=self._train.weight_decay, fused=True)

@@ -9,7 +9,7 @@ from llcg_dist.cli.launch import elastic
 from llcg_dist.cli.main import run
 from llcg_dist.doctor import host as host_facts
 
-TINY = ["experiment=tiny", "partition.root=parts"]
+TINY = ["experiment=tiny", "partition=random", "partition.root=parts"]
 
 
 @pytest.fixture(autouse=True)
@@ -78,7 +78,12 @@ def test_train_warns_in_a_line_and_goes_on_or_refuses_what_cannot_fit(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     started: list[int] = []
-    monkeypatch.setattr(elastic, "launch", lambda processes, *rest: started.append(processes) or 0)
+
+    def launch(processes: int, *rest: object) -> int:
+        started.append(processes)
+        return 0
+
+    monkeypatch.setattr(elastic, "launch", launch)
     sound = host_facts.this_host()
 
     def on_a_host_with(total: float, free: float) -> None:

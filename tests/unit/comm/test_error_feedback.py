@@ -105,8 +105,8 @@ def test_ends_that_take_over_a_state_go_on_with_the_same_bits(dtype: str) -> Non
     for r in range(6):
         if r == 3:
             second = ends(dtype)
-            for old, new in zip(first, second, strict=True):
-                new.load_state({name: vector.clone() for name, vector in old.state().items()})
+            for end in (0, 1):
+                second[end].load_state({name: vector.clone() for name, vector in first[end].state().items()})
         messages = [(server.send(model(r)), server, machine) for server, machine in (first, second)]
         updates = [machine.send(machine.received(message) + model(50 + r)) for message, _, machine in messages]
         assert torch.equal(messages[0][0], messages[1][0])

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from llcg_dist.comm.rendezvous import fresh_prefix, negotiate, pick_server, swapped_rank
+from llcg_dist.comm.rendezvous import choose_backend, fresh_prefix, negotiate, pick_server, swapped_rank
 from llcg_dist.errors import PeerLostError, UserError
 
 
@@ -106,3 +106,25 @@ def test_the_server_is_where_the_graph_is(graph: str, run: str, server: int) -> 
 def test_ranks_exchanged() -> None:
     assert [swapped_rank(rank, 2) for rank in range(4)] == [2, 1, 0, 3]
     assert [swapped_rank(rank, 0) for rank in range(3)] == [0, 1, 2]
+
+
+NCCL = "cpu:gloo,cuda:nccl"
+
+
+@pytest.mark.parametrize(
+    ("requested", "own_gpu", "backend"),
+    [
+        ("auto", [True, True, True], NCCL),
+        ("auto", [True, True, False], "gloo"),
+        ("auto", [False, False], "gloo"),
+        ("gloo", [True, True], "gloo"),
+        ("nccl", [True, True], NCCL),
+    ],
+)
+def test_nccl_where_every_rank_has_a_gpu_of_its_own(requested: str, own_gpu: list[bool], backend: str) -> None:
+    assert choose_backend(requested, own_gpu) == backend
+
+
+def test_nccl_without_gpus_names_the_first_rank_that_lacks_one() -> None:
+    with pytest.raises(UserError, match=r"cluster\.backend=nccl: rank 1 has no GPU"):
+        choose_backend("nccl", [True, False, False])

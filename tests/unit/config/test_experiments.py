@@ -1,16 +1,16 @@
-"""conf/experiment: every cell of Table 1 and every method of Figure 11 composes, with the authors' numbers."""
+"""conf/experiment: every cell of the paper's Table 1 and every method of Figure 11, written `experiment=paper/FILE
+algorithm=METHOD`, has the authors' settings; an unknown experiment is answered with those there are."""
 
+import csv
 import importlib.resources
 from pathlib import Path
 
 import pytest
-import yaml
 
 from llcg_dist.config.compose import load_config
 from llcg_dist.config.facts import arch_string
 from llcg_dist.config.schema import Config
-
-CONF = Path(str(importlib.resources.files("llcg_dist.conf")))
+from tests.helpers.settings import CONF, refusal
 
 TABLE1_MODELS = {
     "flickr": ("sage", "gat", "appnp"),
@@ -26,16 +26,18 @@ DATASET = {
     "products": "ogbn-products",
     "mag240m": "mag240m",
 }
-CELLS = {
-    f"table1/{dataset}_{model}_{method}": (dataset, model, method)
+TABLE1 = {
+    (f"paper/{dataset}_{model}", method): (dataset, model)
     for dataset, models in TABLE1_MODELS.items()
     for model in models
     for method in ("psgd_pa", "ggs", "llcg")
-} | {
-    f"fig11/{dataset}_{method}": (dataset, model, method)
+}
+FIGURE11 = {
+    (f"paper/{dataset}16", method): (dataset, model)
     for dataset, model in (("products", "sage"), ("mag240m", "skip_sage"))
     for method in ("psgd_pa", "subgraph_approx", "full_sync", "llcg")
 }
+CELLS = TABLE1 | FIGURE11
 
 # hidden, dropout, eta, R, K, B_L, fan-out, B_S, gamma: the authors' settings
 SETTINGS = {
@@ -48,41 +50,24 @@ SETTINGS = {
 }
 
 
-def has_option(group: str, name: str) -> bool:
-    return (CONF / group / f"{name}.yaml").exists()
+def test_the_papers_table_has_these_cells() -> None:
+    """The report sets the paper's numbers beside a run of a cell: it must know each of them, and no other."""
+    text = (importlib.resources.files("llcg_dist.report") / "table1.csv").read_text()
+    printed = [(row["dataset"].split()[0], row["method"]) for row in csv.DictReader(text.splitlines())]
+    assert sorted(printed) == sorted((dataset, method) for (_, method), (dataset, _) in CELLS.items())
+    assert len(printed) == 36 + 8
 
 
-def test_there_is_a_file_for_every_cell_and_no_other() -> None:
-    files = [path for folder in ("table1", "fig11") for path in (CONF / "experiment" / folder).iterdir()]
-    found = {f"{path.parent.name}/{path.stem}" for path in files}
-    assert found == set(CELLS)
-    assert len(found) == 36 + 8
-
-
-@pytest.mark.parametrize("cell", CELLS)
-def test_the_cell_composes_as_it_stands(cell: str) -> None:
-    dataset, model, method = CELLS[cell]
-    for group, name in (("dataset", DATASET[dataset]), ("algorithm", method)):
-        if not has_option(group, name):
-            pytest.skip(f"conf/{group}/{name}.yaml does not exist yet")
-    config = load_config([f"experiment={cell}"])
+@pytest.mark.parametrize(("experiment", "method"), CELLS)
+def test_the_cell_composes_with_the_authors_settings(experiment: str, method: str) -> None:
+    dataset, model = CELLS[experiment, method]
+    config = load_config([f"experiment={experiment}", f"algorithm={method}"])
     assert (config.dataset.name, config.model.name, config.algorithm.name) == (DATASET[dataset], model, method)
-
-
-@pytest.mark.parametrize("cell", CELLS)
-def test_the_cell_has_the_authors_settings(cell: str) -> None:
-    """Read with the generated graph, and where the method is missing with psgd_pa: neither sets these numbers."""
-    dataset, _, method = CELLS[cell]
-    stand_in = [] if has_option("algorithm", method) else ["algorithm=psgd_pa"]
-    config = load_config([f"experiment={cell}", "dataset=synthetic", *stand_in])
     assert settings_of(config) == SETTINGS[dataset]
-    assert config.cluster.num_machines == (16 if cell.startswith("fig11") else 8)
+    assert config.cluster.num_machines == (8 if (experiment, method) in TABLE1 else 16)
     assert config.algorithm.schedule == "equal_total"
     assert config.algorithm.batchnorm_stats == "average"
-    if method == "llcg":
-        assert (config.algorithm.rho, config.algorithm.S) == (1.1, 1)
-    elif not stand_in:
-        assert (config.algorithm.rho, config.algorithm.S) == (1.0, 0)
+    assert (config.algorithm.rho, config.algorithm.S) == ((1.1, 1) if method == "llcg" else (1.0, 0))
 
 
 def settings_of(config: Config) -> tuple[object, ...]:
@@ -95,34 +80,48 @@ def settings_of(config: Config) -> tuple[object, ...]:
 
 
 @pytest.mark.parametrize(
-    ("cell", "arch"),
+    ("experiment", "arch"),
     [
-        ("table1/flickr_sage_llcg", "BSBSBL"),
-        ("table1/proteins_sage_llcg", "SSS"),
-        ("table1/arxiv_gcn_llcg", "GBGBG"),
-        ("table1/reddit_sage_llcg", "SBSBS"),
-        ("fig11/products_llcg", "SSS"),
+        ("paper/flickr_sage", "BSBSBL"),
+        ("paper/proteins_sage", "SSS"),
+        ("paper/arxiv_gcn", "GBGBG"),
+        ("paper/reddit_sage", "SBSBS"),
+        ("paper/products16", "SSS"),
     ],
 )
-def test_the_architecture_is_the_papers(cell: str, arch: str) -> None:
-    assert arch_string(load_config([f"experiment={cell}", "dataset=synthetic"]).model) == arch
+def test_the_architecture_is_the_papers(experiment: str, arch: str) -> None:
+    assert arch_string(load_config([f"experiment={experiment}"]).model) == arch
 
 
-@pytest.mark.parametrize("cell", CELLS)
-def test_the_cell_names_its_dataset_and_method(cell: str) -> None:
-    """Checked in the files themselves, so that it holds before the options exist."""
-    dataset, model, method = CELLS[cell]
-    chosen = overrides_of(CONF / "experiment" / f"{cell}.yaml")
-    assert chosen == {"/dataset": DATASET[dataset], "/model": model, "/algorithm": method}
+@pytest.mark.parametrize("path", sorted((CONF / "experiment").rglob("*.yaml")), ids=lambda path: path.stem)
+def test_every_experiment_composes(path: Path) -> None:
+    """By the name that a user writes: a base that is named relative to its own folder would not be found."""
+    name = path.relative_to(CONF / "experiment").with_suffix("").as_posix()
+    assert load_config([f"experiment={name}"]).num_rounds > 0
 
 
-def overrides_of(path: Path) -> dict[str, str]:
-    chosen: dict[str, str] = {}
-    for entry in yaml.safe_load(path.read_text()).get("defaults", []):
-        if isinstance(entry, dict):
-            [(group, name)] = entry.items()
-            chosen[group.removeprefix("override ")] = name
-        elif entry != "_self_":
-            base = CONF / entry[1:] if entry.startswith("/") else path.parent / entry
-            chosen |= overrides_of(base.with_suffix(".yaml"))
-    return chosen
+@pytest.mark.parametrize(
+    ("override", "beginning"),
+    [
+        ("experiment=table1/arxiv_gcn_llcg", "experiment=table1/arxiv_gcn_llcg: must be one of paper/arxiv_gcn, "),
+        ("experiment=arxiv_gcn", "experiment=arxiv_gcn: must be one of paper/arxiv_gcn, "),
+        ("experiment=cora", "experiment=cora: must be one of real/cora_gcn, "),
+        ("experiment=[tiny,figures/smal]", "experiment=figures/smal: must be one of figures/small, "),
+        ("dataset=ogb-arxiv", "dataset=ogb-arxiv: must be one of ogbn-arxiv, "),
+    ],
+)
+def test_an_unknown_choice_is_answered_with_the_nearest(override: str, beginning: str) -> None:
+    assert refusal([override]).startswith(beginning)
+
+
+def test_the_choices_include_sub_folders_in_one_short_line() -> None:
+    message = refusal(["experiment=table1/arxiv"])
+    assert all(f" {folder}/" in message for folder in ("figures", "paper", "real")), message
+    assert ", tiny; more in conf/experiment/figures, conf/experiment/paper" in message
+    assert len(message) < 400
+
+
+def test_a_group_without_sub_folders_names_every_choice() -> None:
+    beginning, _, choices = refusal(["model=sge"]).partition(" must be one of ")
+    assert beginning == "model=sge:"
+    assert sorted(choices.split(", ")) == sorted(path.stem for path in (CONF / "model").iterdir())

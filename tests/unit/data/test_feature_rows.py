@@ -41,7 +41,8 @@ def test_another_type_is_gathered_and_the_right_one_is_not() -> None:
     rows = LazyRows(FEATURES, BATCH.nodes)
     assert rows.to("cpu").float() is rows
     halves = LazyRows(FEATURES.half(), BATCH.nodes)
-    assert isinstance(halves.float(), torch.Tensor)
-    assert torch.equal(halves.float(), FEATURES.half()[BATCH.nodes.long()].float())
+    widened = halves.float()
+    assert isinstance(widened, torch.Tensor)
+    assert torch.equal(widened, FEATURES.half()[BATCH.nodes.long()].float())
     assert torch.equal(materialize(rows), FEATURES[BATCH.nodes.long()])
     assert rows.shape == materialize(rows).shape

@@ -8,53 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llcg_dist.data.csr import index_dtype, undirected_csr
-from llcg_dist.data.cut import cut_edge_counts, edges_between_parts
 from llcg_dist.data.graph import TEST, TRAIN, UNUSED, VAL, Graph, induced_subgraph, reordered_topology
 from llcg_dist.errors import UserError
+from tests.helpers.edge_lists import edge_lists, neighbour_lists
 from tests.helpers.graphs import Edge, graph_of, rows_of
-
-
-@st.composite
-def edge_lists(draw: st.DrawFn) -> tuple[int, list[Edge]]:
-    """Duplicates, both directions and self-loops included."""
-    n = draw(st.integers(1, 12))
-    node = st.integers(0, n - 1)
-    return n, draw(st.lists(st.tuples(node, node), max_size=40))
-
-
-def neighbours(n: int, edges: list[Edge]) -> list[list[int]]:
-    found: list[set[int]] = [set() for _ in range(n)]
-    for a, b in edges:
-        if a != b:
-            found[a].add(b)
-            found[b].add(a)
-    return [sorted(row) for row in found]
-
-
-@given(edge_lists())
-def test_undirected_csr(drawn: tuple[int, list[Edge]]) -> None:
-    n, edges = drawn
-    src, dst = np.array(edges, np.int32).reshape(-1, 2).T
-    indptr, indices = undirected_csr(src, dst, n)
-    assert rows_of(indptr, indices) == neighbours(n, edges)
-    assert indptr.dtype == indices.dtype == np.int32
-    graph_of(edges, n).validate("test")
-
-
-def test_undirected_csr_does_not_overflow_in_int32() -> None:
-    """src · n + dst of the last nodes is beyond 2^32."""
-    n = 100_000
-    ends = np.array([n - 1], np.int32), np.array([n - 2], np.int32)
-    indptr, indices = undirected_csr(*ends, n)
-    assert indices.tolist() == [n - 1, n - 2]
-    assert (indptr[-3], indptr[-2], indptr[-1]) == (0, 1, 2)
-
-
-def test_index_dtype() -> None:
-    assert index_dtype(10, 2**31 - 1) is np.int32
-    assert index_dtype(10, 2**31) is np.int64
-    assert index_dtype(2**31, 10) is np.int64
 
 
 @given(edge_lists(), st.data())
@@ -63,7 +20,7 @@ def test_induced_subgraph(drawn: tuple[int, list[Edge]], data: st.DataObject) ->
     nodes = sorted(data.draw(st.sets(st.integers(0, n - 1), min_size=1)))
     graph = graph_of(edges, n)
     part = induced_subgraph(graph, np.array(nodes))
-    kept = [[nodes.index(j) for j in neighbours(n, edges)[node] if j in nodes] for node in nodes]
+    kept = [[nodes.index(j) for j in neighbour_lists(n, edges)[node] if j in nodes] for node in nodes]
     assert rows_of(part.indptr, part.indices) == kept
     for name in ("features", "labels", "split"):
         assert (getattr(part, name) == getattr(graph, name)[nodes]).all()
@@ -86,29 +43,8 @@ def test_reordered_topology(drawn: tuple[int, list[Edge]], data: st.DataObject) 
     n, edges = drawn
     order = data.draw(st.permutations(range(n)))
     indptr, indices = reordered_topology(graph_of(edges, n), np.array(order))
-    expected = [sorted(order.index(j) for j in neighbours(n, edges)[node]) for node in order]
+    expected = [sorted(order.index(j) for j in neighbour_lists(n, edges)[node]) for node in order]
     assert [sorted(row) for row in rows_of(indptr, indices)] == expected
-
-
-@given(edge_lists(), st.data())
-def test_cut_edge_counts(drawn: tuple[int, list[Edge]], data: st.DataObject) -> None:
-    n, edges = drawn
-    part = data.draw(st.lists(st.integers(0, 2), min_size=n, max_size=n))
-    leaving = [0, 0, 0]
-    for node, row in enumerate(neighbours(n, edges)):
-        leaving[part[node]] += sum(part[j] != part[node] for j in row)
-    assert cut_edge_counts(graph_of(edges, n), np.array(part), 3).tolist() == leaving
-
-
-@given(edge_lists(), st.data())
-def test_edges_between_parts(drawn: tuple[int, list[Edge]], data: st.DataObject) -> None:
-    n, edges = drawn
-    part = data.draw(st.lists(st.integers(0, 2), min_size=n, max_size=n))
-    expected = [[0] * 3 for _ in range(3)]
-    for node, row in enumerate(neighbours(n, edges)):
-        for j in row:
-            expected[part[node]][part[j]] += 1
-    assert edges_between_parts(graph_of(edges, n), np.array(part), 3).tolist() == expected
 
 
 def test_sizes_and_splits() -> None:

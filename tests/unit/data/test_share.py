@@ -4,9 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from llcg_dist.cli.main import run
 from llcg_dist.data.share import write_share
-from llcg_dist.data.store import read_shard
 from llcg_dist.errors import UserError
 
 
@@ -32,7 +30,7 @@ def test_a_machine_gets_its_parts_and_nothing_else(store: Path, tmp_path: Path) 
     assert names(tmp_path / "b") == [store.name]
 
 
-def test_the_server_gets_the_whole_graph(store: Path, tmp_path: Path) -> None:
+def test_the_server_gets_the_full_graph(store: Path, tmp_path: Path) -> None:
     assert names(write_share(store, 12, ["server"], tmp_path / "b")) == ["global", "manifest.json"]
     assert names(write_share(store, 12, ["server", "0"], tmp_path / "c")) == ["global", "manifest.json", "part0"]
 
@@ -53,18 +51,3 @@ def test_a_share_is_not_overwritten(store: Path, tmp_path: Path) -> None:
     write_share(store, 12, ["0"], tmp_path / "b")
     with pytest.raises(UserError, match="is there already"):
         write_share(store, 12, ["1"], tmp_path / "b")
-
-
-def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    settings = ["experiment=tiny", "partition=random", f"partition.root={tmp_path}/all"]
-    assert run(["partition", *settings, "--share", "1", "--to", f"{tmp_path}/b"]) == 0
-    (share,) = (tmp_path / "b").iterdir()
-    assert str(share) in capsys.readouterr().out
-    assert names(share) == ["part1"]
-    read_shard(share / "part1", "full")
-
-
-@pytest.mark.parametrize("arguments", [["--share", "1"], ["--to", "there"], ["--share", "1", "--to"]])
-def test_half_a_command(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["partition", "experiment=tiny", *arguments]) == 2
-    assert "--share PARTS and --to FOLDER go together" in capsys.readouterr().err

@@ -1,9 +1,8 @@
-"""Graphs on disk: round trips, damage, and folders that are whole or not there."""
+"""Graphs on disk: round trips, and damage that is named with its file."""
 
+import io
 import json
-import signal
 import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from llcg_dist.data import atomic_files, store
+from llcg_dist.data import store
+from llcg_dist.data.graph import Graph, induced_subgraph
+from llcg_dist.data.rows import row_slices
+from llcg_dist.data.store import read_shard, write_shard
 from llcg_dist.errors import UserError
 from tests.helpers.graphs import community_graph, graph_of
 
@@ -62,12 +64,6 @@ def test_a_folder_that_is_extended_is_as_if_written_at_once(shard: Path, tmp_pat
     assert meta == json.loads((shard / "graph.json").read_text())
     for path in shard.iterdir():
         assert (tmp_path / "later" / path.name).read_bytes() == path.read_bytes()
-
-
-def test_an_array_can_be_saved_in_another_type(tmp_path: Path) -> None:
-    store.save_array(tmp_path / "x.npy", GRAPH.indices, np.int64)
-    np.save(tmp_path / "y.npy", GRAPH.indices.astype(np.int64))
-    assert (tmp_path / "x.npy").read_bytes() == (tmp_path / "y.npy").read_bytes()
 
 
 def test_description_tells_the_files(shard: Path) -> None:
@@ -152,13 +148,14 @@ def test_a_changed_byte_is_found_by_the_full_check(shard: Path) -> None:
         store.read_shard(shard, verify="full")
 
 
-def test_a_whole_shard_passes_the_full_check(shard: Path) -> None:
+def test_an_intact_shard_passes_the_full_check(shard: Path) -> None:
     assert store.read_shard(shard, verify="full").graph.num_nodes == 30
 
 
 def test_arrays_that_do_not_fit_together_are_refused(tmp_path: Path) -> None:
-    for name, change in {"fewer": {"split": GRAPH.split[:-1]}, "short": {"indices": GRAPH.indices[:-2]}}.items():
-        store.write_shard(tmp_path / name, replace(GRAPH, **change), "id")
+    fewer, short = replace(GRAPH, split=GRAPH.split[:-1]), replace(GRAPH, indices=GRAPH.indices[:-2])
+    for name, graph in {"fewer": fewer, "short": short}.items():
+        store.write_shard(tmp_path / name, graph, "id")
         with pytest.raises(UserError, match="do not fit together"):
             store.read_shard(tmp_path / name)
 
@@ -181,63 +178,34 @@ def test_held_parts(tmp_path: Path) -> None:
     assert store.parts_on_disk(tmp_path) == [0, 2, 10]
 
 
-def test_write_json_replaces_and_leaves_no_other_file(tmp_path: Path) -> None:
-    for content in ({"a": 1}, {"b": [1, 2]}):
-        store.write_json(tmp_path / "x.json", content)
-        assert store.read_json(tmp_path / "x.json") == content
-    assert [path.name for path in tmp_path.iterdir()] == ["x.json"]
+def test_what_is_written_in_blocks_is_what_numpy_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("llcg_dist.data.atomic_files.row_slices", lambda array: row_slices(array, 3))
+    features = np.arange(14, dtype=np.float32).reshape(7, 2)
+    np.save(tmp_path / "features.npy", np.asfortranarray(features))
+    graph = graph_of([(i, (i + 1) % 7) for i in range(7)], 7, features=features)
+    mapped = Graph(
+        graph.indptr,
+        graph.indices,
+        np.load(tmp_path / "features.npy", mmap_mode="r"),
+        graph.labels,
+        graph.split,
+        graph.num_classes,
+        names={"node": np.array(["a", "bc", "d", "e", "é", "f", "g"]), "class": np.array(["no", "yes"])},
+    )
+    part = induced_subgraph(mapped, np.array([1, 2, 4]), lazy=True)
+    write_shard(tmp_path / "part", part, "id")
+    write_shard(tmp_path / "full", mapped, "id")
+    assert (tmp_path / "part" / "features.npy").read_bytes() == saved(graph.features[[1, 2, 4]])
+    assert (tmp_path / "full" / "features.npy").read_bytes() == saved(graph.features)
+    assert (tmp_path / "full" / "node_names.npy").read_bytes() == saved(mapped.names["node"])
+    again = read_shard(tmp_path / "full").graph
+    assert {what: names.tolist() for what, names in again.names.items()} == {
+        "node": ["a", "bc", "d", "e", "é", "f", "g"],
+        "class": ["no", "yes"],
+    }
 
 
-def test_staged_folder_appears_when_it_is_whole(tmp_path: Path) -> None:
-    target = tmp_path / "store"
-    with atomic_files.staged_folder(target) as stage:
-        (stage / "sub").mkdir()
-        (stage / "sub" / "file").write_text("content")
-        assert not target.exists()
-        inode = stage.stat().st_ino
-    assert (target / "sub" / "file").read_text() == "content"
-    assert target.stat().st_ino == inode  # renamed in one step, not copied
-    assert list(tmp_path.iterdir()) == [target]
-
-
-@pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
-def test_staged_folder_leaves_nothing_after_an_error(tmp_path: Path, error: type[BaseException]) -> None:
-    def fill() -> None:
-        with atomic_files.staged_folder(tmp_path / "store") as stage:
-            (stage / "file").write_text("half")
-            raise error
-
-    with pytest.raises(error):
-        fill()
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_killed_writer_leaves_no_store_and_the_next_clears_up(tmp_path: Path) -> None:
-    program = """
-import os, signal, sys
-from pathlib import Path
-from llcg_dist.data.atomic_files import staged_folder
-with staged_folder(Path(sys.argv[1])) as stage:
-    (stage / "manifest.json").write_text("{}")
-    os.kill(os.getpid(), signal.SIGKILL)
-"""
-    target = tmp_path / "store"
-    (tmp_path / "store-2").mkdir()  # a neighbour with a longer name
-    (tmp_path / ".store-2.tmp-1").mkdir()
-    killed = subprocess.run([sys.executable, "-c", program, str(target)], timeout=60)
-    assert killed.returncode == -signal.SIGKILL
-    assert not target.exists()
-    assert len(list(tmp_path.iterdir())) == 3
-    with atomic_files.staged_folder(target):
-        pass
-    assert {path.name for path in tmp_path.iterdir()} == {"store", "store-2", ".store-2.tmp-1"}
-
-
-def test_make_folder(tmp_path: Path) -> None:
-    atomic_files.make_folder(tmp_path / "a" / "b", "run_dir")
-    atomic_files.make_folder(tmp_path / "a" / "b", "run_dir")
-    assert (tmp_path / "a" / "b").is_dir()
-    (tmp_path / "file").write_text("")
-    for path in (tmp_path / "file", tmp_path / "file" / "below"):
-        with pytest.raises(UserError, match=f"^run_dir={path}: "):
-            atomic_files.make_folder(path, "run_dir")
+def saved(array: Any) -> bytes:
+    buffer = io.BytesIO()
+    np.save(buffer, array, allow_pickle=False)
+    return buffer.getvalue()

@@ -16,7 +16,7 @@ from llcg_dist.data.graph import TRAIN, VAL, Graph
 from llcg_dist.data.subset import sample_nodes
 from llcg_dist.errors import UserError
 
-WHOLE = generate(SyntheticConfig(nodes=1000, classes=4, degree=6, features=3))
+GRAPH = generate(SyntheticConfig(nodes=1000, classes=4, degree=6, features=3))
 
 
 def edges_by_name(graph: Graph) -> set[tuple[int, int]]:
@@ -27,25 +27,25 @@ def edges_by_name(graph: Graph) -> set[tuple[int, int]]:
 
 @given(st.integers(1, 1000), st.integers(0, 5))
 def test_all_edges_between_the_nodes_that_are_kept(size: int, seed: int) -> None:
-    small = sample_nodes(WHOLE, size, seed).validate("test")
+    small = sample_nodes(GRAPH, size, seed).validate("test")
     nodes = small.names["node"]
     assert len(set(nodes.tolist())) == small.num_nodes == size
-    assert (small.features == WHOLE.features[nodes]).all()
-    assert (small.labels == WHOLE.labels[nodes]).all()
-    assert (small.split == WHOLE.split[nodes]).all()
+    assert (small.features == GRAPH.features[nodes]).all()
+    assert (small.labels == GRAPH.labels[nodes]).all()
+    assert (small.split == GRAPH.split[nodes]).all()
     kept = set(nodes.tolist())
-    assert edges_by_name(small) == {(a, b) for a, b in edges_by_name(WHOLE) if a in kept and b in kept}
+    assert edges_by_name(small) == {(a, b) for a, b in edges_by_name(GRAPH) if a in kept and b in kept}
 
 
 def test_the_same_seed_the_same_nodes() -> None:
-    first, again, other = (sample_nodes(WHOLE, 100, seed).names["node"] for seed in (3, 3, 4))
+    first, again, other = (sample_nodes(GRAPH, 100, seed).names["node"] for seed in (3, 3, 4))
     assert (first == again).all()
     assert (first != other).any()
 
 
 def test_it_keeps_far_more_edges_than_a_uniform_sample_would() -> None:
-    small = sample_nodes(WHOLE, 100, 0)
-    uniform = WHOLE.num_edges * (100 / 1000) ** 2
+    small = sample_nodes(GRAPH, 100, 0)
+    uniform = GRAPH.num_edges * (100 / 1000) ** 2
     assert small.num_edges > 3 * uniform
 
 
@@ -60,8 +60,8 @@ def test_a_graph_in_pieces_is_sampled_too() -> None:
 
 
 def test_names_go_along() -> None:
-    named = replace(WHOLE, names={"node": np.array([f"n{i}" for i in range(1000)]), "class": np.array(list("abcd"))})
-    small, numbered = sample_nodes(named, 10, 0), sample_nodes(WHOLE, 10, 0)
+    named = replace(GRAPH, names={"node": np.array([f"n{i}" for i in range(1000)]), "class": np.array(list("abcd"))})
+    small, numbered = sample_nodes(named, 10, 0), sample_nodes(GRAPH, 10, 0)
     assert small.names["node"].tolist() == [f"n{i}" for i in numbered.names["node"]]
     assert small.names["class"].tolist() == list("abcd")
 
@@ -69,7 +69,7 @@ def test_names_go_along() -> None:
 @pytest.mark.parametrize("size", [0, -3, 1001])
 def test_sizes_that_cannot_be(size: int) -> None:
     with pytest.raises(UserError, match=f"^dataset.subset={size}: must lie between 1 and the graph's 1000 nodes"):
-        sample_nodes(WHOLE, size, 0)
+        sample_nodes(GRAPH, size, 0)
 
 
 def test_the_setting_works_for_any_dataset() -> None:

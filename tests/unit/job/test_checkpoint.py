@@ -1,7 +1,8 @@
-"""A checkpoint that is there is whole; one that is torn or altered is as if it were not there."""
+"""A checkpoint that is there is complete; one that is torn or altered is as if it were not there."""
 
 import os
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ def state(round_: int) -> dict[str, Any]:
 def saved(folder: Path, *rounds: int, owner: str = SERVER, every: int = 1, last: int = 100) -> CheckpointWriter:
     saver = CheckpointWriter(CheckpointFiles(folder, owner), every, keep=2, last_round=last)
     for round_ in rounds:
-        saver.save(round_, lambda round_=round_: state(round_))
+        saver.save(round_, partial(state, round_))
     saver.finish()
     return saver
 
@@ -88,12 +89,12 @@ def test_every_nth_round_and_the_last(tmp_path: Path, every: int, expected: list
 
 
 @pytest.mark.parametrize(
-    ("whole", "left"), [(0, [1, 2, 3, 4]), (2, [1, 2, 3, 4]), (3, [2, 3, 4]), (4, [3, 4]), (9, [3, 4])]
+    ("common_round", "left"), [(0, [1, 2, 3, 4]), (2, [1, 2, 3, 4]), (3, [2, 3, 4]), (4, [3, 4]), (9, [3, 4])]
 )
-def test_what_a_restart_may_need_is_kept(tmp_path: Path, whole: int, left: list[int]) -> None:
+def test_what_a_restart_may_need_is_kept(tmp_path: Path, common_round: int, left: list[int]) -> None:
     """Two up to the round that all ranks have, and every newer one."""
     saver = saved(tmp_path, 1, 2, 3, 4)
-    saver.prune(whole)
+    saver.prune(common_round)
     saver.finish()
     assert CheckpointFiles(tmp_path, SERVER).rounds() == left
 

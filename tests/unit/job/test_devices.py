@@ -1,12 +1,9 @@
-"""What a rank computes on, and what joins the ranks."""
+"""What a rank computes on, with how many threads, forked or not."""
 
 import pytest
 
-from llcg_dist.comm.rendezvous import choose_backend
 from llcg_dist.errors import UserError
 from llcg_dist.job.devices import choose_device, forks_ranks, threads_per_rank
-
-NCCL = "cpu:gloo,cuda:nccl"
 
 
 @pytest.mark.parametrize(
@@ -27,25 +24,6 @@ def test_ranks_of_a_host_take_its_gpus_in_turn(requested: str, gpus: int, local_
 def test_a_gpu_that_is_not_there() -> None:
     with pytest.raises(UserError, match=r"cluster\.device=cuda"):
         choose_device("cuda", 0, 0)
-
-
-@pytest.mark.parametrize(
-    ("requested", "own_gpu", "backend"),
-    [
-        ("auto", [True, True, True], NCCL),
-        ("auto", [True, True, False], "gloo"),
-        ("auto", [False, False], "gloo"),
-        ("gloo", [True, True], "gloo"),
-        ("nccl", [True, True], NCCL),
-    ],
-)
-def test_nccl_where_every_rank_has_a_gpu_of_its_own(requested: str, own_gpu: list[bool], backend: str) -> None:
-    assert choose_backend(requested, own_gpu) == backend
-
-
-def test_nccl_without_gpus_names_the_first_rank_that_lacks_one() -> None:
-    with pytest.raises(UserError, match=r"cluster\.backend=nccl: rank 1 has no GPU"):
-        choose_backend("nccl", [True, False, False])
 
 
 def test_threads(monkeypatch: pytest.MonkeyPatch) -> None:

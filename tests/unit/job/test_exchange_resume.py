@@ -1,30 +1,26 @@
 """Rounded exchanges go on exactly where they stopped: what either end remembers is in its checkpoint."""
 
-import json
 from pathlib import Path
 
 import pytest
 import torch
 
-from llcg_dist import train
 from llcg_dist.comm.error_feedback import QuantizedMachineCompressor
-from llcg_dist.config.compose import load_config
 from llcg_dist.errors import TrainingError
 from llcg_dist.job.checkpoint import CheckpointWriter
 from llcg_dist.job.server import Server
 from llcg_dist.records.rows import RoundResult
+from tests.helpers.run_files import model_bytes, rows
+from tests.helpers.training import train_in_process
 
 
 def run(folder: Path, name: str, *overrides: str) -> None:
-    torch.set_num_threads(1)
-    settings = ["experiment=tiny", "num_rounds=8", "algorithm.K=2", "cluster.backend=loopback", "logger=none"]
-    places = [f"partition.root={folder}/parts", f"run_dir={folder}/{name}"]
-    train.run(load_config([*settings, *places, *overrides]), train.Rank())
+    settings = ["experiment=tiny", "partition=random", "num_rounds=8", "algorithm.K=2", "logger=none"]
+    train_in_process(*settings, f"partition.root={folder}/parts", f"run_dir={folder}/{name}", *overrides)
 
 
 def bytes_by_round(run_dir: Path) -> list[tuple[int, int, int]]:
-    rows = [json.loads(line) for line in (run_dir / "metrics.jsonl").read_text().splitlines()]
-    return [(row["round"], row["bytes_up"], row["bytes_down"]) for row in rows]
+    return [(row["round"], row["bytes_up"], row["bytes_down"]) for row in rows(run_dir)]
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "int8"])
@@ -47,14 +43,14 @@ def test_what_rounding_kept_back_survives_a_restart(
     monkeypatch.undo()
     CheckpointWriter.finish_all()
     run(tmp_path, "twice", chosen, "resume=must")
-    assert (tmp_path / "twice" / "model.pt").read_bytes() == (tmp_path / "at_once" / "model.pt").read_bytes()
+    assert model_bytes(tmp_path / "twice") == model_bytes(tmp_path / "at_once")
     assert bytes_by_round(tmp_path / "twice") == bytes_by_round(tmp_path / "at_once")
 
 
 def test_forgetting_would_show(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The comparison above can fail: a machine that loses its rest ends with another model."""
+    """The comparison above can fail: a machine that loses its residual ends with another model."""
     chosen = "algorithm.exchange_dtype=int8"
-    run(tmp_path, "whole", chosen)
+    run(tmp_path, "intact", chosen)
     send = QuantizedMachineCompressor.send
 
     def forgetful(end: QuantizedMachineCompressor, theta: torch.Tensor) -> torch.Tensor:
@@ -64,4 +60,4 @@ def test_forgetting_would_show(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
     monkeypatch.setattr(QuantizedMachineCompressor, "send", forgetful)
     run(tmp_path, "forgetful", chosen)
-    assert (tmp_path / "forgetful" / "model.pt").read_bytes() != (tmp_path / "whole" / "model.pt").read_bytes()
+    assert model_bytes(tmp_path / "forgetful") != model_bytes(tmp_path / "intact")

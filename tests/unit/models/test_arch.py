@@ -1,5 +1,4 @@
-"""Models spelled as strings: widths, and what stands between the layers. Formulas are in tests/unit/models/test_zoo.py,
-the paper's bytes in tests/unit/models/test_paper_megabytes.py."""
+"""Models spelled as strings: widths, and what stands between the layers."""
 
 from collections.abc import Sequence
 
@@ -11,8 +10,7 @@ from llcg_dist.config.schema import ModelConfig
 from llcg_dist.models import build_model
 from llcg_dist.models.layers import Gcn, Sage
 from llcg_dist.models.stages import GraphModel
-from llcg_dist.sampling.block import whole_graph
-from tests.helpers.graphs import graph_of
+from tests.helpers.models import batchnorms, running_statistics
 
 LETTERS = {nn.BatchNorm1d: "B", nn.Linear: "L", Sage: "S", Gcn: "G"}
 
@@ -25,10 +23,6 @@ def build(arch: str, dropout: float = 0.0, features: int = 5, hidden: int = 8, c
 def in_order(model: GraphModel) -> list[nn.Module]:
     """BatchNorms and layers as they are applied."""
     return [module for stage in model.each_stage() for module in (stage.norm, stage.layer) if module is not None]
-
-
-def batchnorms(model: GraphModel) -> list[nn.BatchNorm1d]:
-    return [module for module in in_order(model) if isinstance(module, nn.BatchNorm1d)]
 
 
 def spelled(model: GraphModel) -> str:
@@ -44,6 +38,7 @@ def widths(model: GraphModel) -> list[tuple[int, ...]]:
         elif isinstance(module, nn.Linear):
             found.append((module.in_features, module.out_features))
         else:
+            assert isinstance(module, Sage | Gcn)
             found.append((module.conv.in_channels, module.conv.out_channels))
     return found
 
@@ -92,32 +87,6 @@ def test_a_leading_batchnorm_has_no_weights_and_the_others_do() -> None:
     assert "running_mean" in first.state_dict()
 
 
-def test_sage_has_a_bias_on_both_maps_and_adds_them() -> None:
-    (layer,) = in_order(build("S"))
-    shapes = {name: tuple(tensor.shape) for name, tensor in layer.named_parameters()}
-    assert shapes == {
-        "conv.lin_l.weight": (3, 5),
-        "conv.lin_l.bias": (3,),
-        "conv.lin_r.weight": (3, 5),
-        "conv.lin_r.bias": (3,),
-    }
-    triangle = graph_of([(0, 1), (1, 2), (2, 0)], 4, 5, 3)
-    x = torch.from_numpy(triangle.features)
-    own = x @ layer.conv.lin_r.weight.T + layer.conv.lin_r.bias
-    mean = torch.stack([(x[1] + x[2]) / 2, (x[0] + x[2]) / 2, (x[0] + x[1]) / 2, torch.zeros(5)])
-    expected = own + mean @ layer.conv.lin_l.weight.T + layer.conv.lin_l.bias
-    torch.testing.assert_close(layer(x, whole_graph(triangle)), expected)
-
-
-def test_gcn_has_one_bias_after_the_sum() -> None:
-    (layer,) = in_order(build("G"))
-    assert sum(p.numel() for p in layer.parameters()) == 5 * 3 + 3
-    nn.init.constant_(layer.conv.bias, 2.0)
-    alone = graph_of([], 1, 5, 3)
-    x = torch.from_numpy(alone.features)
-    torch.testing.assert_close(layer(x, whole_graph(alone)), x @ layer.conv.lin.weight.T + 2.0)
-
-
 def identity(arch: str, dropout: float = 0.0) -> GraphModel:
     """All maps the identity, so that only what stands between them shows."""
     model = build(arch, dropout, features=4, hidden=4, classes=4)
@@ -148,7 +117,7 @@ def test_where_relu_stands(arch: str, shifted: bool, expected: Sequence[float]) 
     assert bool(batchnorms(model)) == shifted
     for norm in batchnorms(model):
         norm.eps = 0.0
-        norm.running_mean.fill_(-1.0)
+        running_statistics(norm)[0].fill_(-1.0)
     assert model(SIGNED, []).tolist() == [expected]
 
 

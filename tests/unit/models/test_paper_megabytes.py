@@ -31,7 +31,7 @@ PRINTED = {
 @functools.cache
 def model_of(cell: str) -> ModelConfig:
     """The dataset is not needed to define the model, only its sizes."""
-    return load_config([f"experiment=table1/{cell}_psgd_pa", "dataset=synthetic"]).model
+    return load_config([f"experiment=paper/{cell}"]).model
 
 
 @pytest.mark.parametrize("cell", PRINTED)

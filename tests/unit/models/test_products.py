@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from llcg_dist.models.products import _narrow_first, layer_products, sparse_product
+from llcg_dist.models.products import _weight_first, layer_products, sparse_product
 
 
 def random_matrix(rows: int, columns: int, share: float, seed: int, dtype: torch.dtype = torch.float64) -> Tensor:
@@ -43,13 +43,13 @@ def test_both_orders_give_the_same(width_in: int, width_out: int) -> None:
     matrix, generator = random_matrix(30, 30, 0.5, 0), torch.Generator().manual_seed(1)
     x = torch.randn(30, width_in, generator=generator, dtype=torch.float64)
     weight = torch.randn(width_out, width_in, generator=generator, dtype=torch.float64)
-    assert _narrow_first(matrix, x, weight) == (width_out < width_in)
-    bias, own_weight = (
+    assert _weight_first(matrix, x, weight) == (width_out < width_in)
+    bias, self_weight = (
         torch.randn(*shape, generator=generator, dtype=torch.float64) for shape in ((width_out,), weight.shape)
     )
     expected = matrix.to_dense() @ x @ weight.T + bias
     torch.testing.assert_close(layer_products(matrix, x, weight, bias), expected)
-    torch.testing.assert_close(layer_products(matrix, x, weight, bias, own_weight), expected + x @ own_weight.T)
+    torch.testing.assert_close(layer_products(matrix, x, weight, bias, self_weight), expected + x @ self_weight.T)
 
 
 @pytest.mark.parametrize(("width_in", "width_out"), [(6, 1), (1, 6)])
@@ -64,9 +64,9 @@ def test_the_gradients_of_a_layers_products(width_in: int, width_out: int) -> No
 
 def test_features_are_aggregated_first_where_most_rows_are_only_read() -> None:
     """A sampled block of the input side: narrow rows would save little, and every row read would need a product."""
-    block, whole = random_matrix(20, 200, 0.02, 0), random_matrix(200, 200, 0.02, 0)
+    block, full = random_matrix(20, 200, 0.02, 0), random_matrix(200, 200, 0.02, 0)
     weight = torch.zeros(64, 128, dtype=torch.float64, requires_grad=True)
     features = torch.zeros(200, 128, dtype=torch.float64)
-    assert not _narrow_first(block, features, weight)
+    assert not _weight_first(block, features, weight)
     with torch.no_grad():
-        assert _narrow_first(whole, features, weight)
+        assert _weight_first(full, features, weight)

@@ -5,7 +5,6 @@ from pathlib import Path
 from llcg_dist.report.groups import Study, studies
 from llcg_dist.report.lines import styles
 from llcg_dist.report.runs import find_runs
-from llcg_dist.report.tables import results_table
 from tests.helpers.run_records import write_run
 
 
@@ -59,14 +58,6 @@ def test_short_names_that_are_not_clear_stay_whole(tmp_path: Path) -> None:
         write_run(tmp_path / str(n), [0.5], settings=settings)
     (study,) = studies(find_runs([tmp_path]))
     assert study.keys == {"model.name": "model", "other.seed": "other.seed", "partition.seed": "partition.seed"}
-
-
-def test_the_way_to_cut_does_not_hide_the_method(tmp_path: Path) -> None:
-    for cut in ("metis", "random"):
-        write_run(tmp_path / cut, [0.5], settings={"partition.method": cut})
-    (study,) = studies(find_runs([tmp_path]))
-    assert [row["method"].text for row in results_table(study)] == ["llcg", "llcg"]
-    assert [row["partition.method"].text for row in results_table(study)] == ["metis", "random"]
 
 
 def test_graphs_are_apart(tmp_path: Path) -> None:

@@ -41,7 +41,7 @@ def test_a_run_reads_its_rows_and_settings(tmp_path: Path) -> None:
     assert run.settings["model.hidden"] == 16
     assert run.settings["algorithm.rho"] == 1.1
     assert run.partition == PARTITION
-    assert run.further_columns() == ["kappa_sq"]
+    assert run.extra_columns() == ["kappa_sq"]
 
 
 def refusal(*paths: Path) -> str:

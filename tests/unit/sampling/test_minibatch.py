@@ -5,7 +5,7 @@ import torch
 
 from llcg_dist.data.feature_rows import LazyRows
 from llcg_dist.data.views import GraphView
-from llcg_dist.sampling.minibatch import PREFETCH_BYTES, Batch, BatchStream
+from llcg_dist.sampling.minibatch import PREFETCH_BYTES, Batch, BatchStream, fanouts_per_layer
 from llcg_dist.sampling.neighbor import NeighborSampler
 from tests.helpers.graphs import community_graph
 
@@ -40,12 +40,12 @@ def test_when_a_batch_is_drawn_changes_no_bit(count: int, method: str) -> None:
 
 def test_one_batch_is_always_drawn_and_no_more_than_fit() -> None:
     size = max(batches(round_).next().nbytes for round_ in range(1, 20))
-    for most_bytes, fit in ((1, 1), (size - 1, 1), (int(4.5 * size), 4)):
+    for max_bytes, fit in ((1, 1), (size - 1, 1), (int(4.5 * size), 4)):
         drawn = batches()
-        drawn.prefetch(100, most_bytes)
+        drawn.prefetch(100, max_bytes)
         held = [batch.nbytes for batch in drawn._prefetched]
         assert len(held) >= fit
-        assert sum(held) <= max(most_bytes, held[0])
+        assert sum(held) <= max(max_bytes, held[0])
     drawn = batches()
     drawn.prefetch(100, PREFETCH_BYTES)
     assert len(drawn._prefetched) == 100
@@ -54,3 +54,9 @@ def test_one_batch_is_always_drawn_and_no_more_than_fit() -> None:
 def test_bytes_are_those_of_all_that_is_held() -> None:
     batch = batches().next()
     assert batch.nbytes == sum(tensor.element_size() * tensor.numel() for tensor in tensors(batch))
+
+
+def test_fanouts_per_layer() -> None:
+    assert fanouts_per_layer(10, 3) == [10, 10, 10]
+    assert fanouts_per_layer([10, 5], 2) == [10, 5]
+    assert fanouts_per_layer(10, 0) == []

@@ -1,17 +1,17 @@
 """Blocks against the graph they come from."""
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
 import torch
-from torch import Tensor
 
 from llcg_dist.data.graph import TRAIN, Graph
-from llcg_dist.sampling.block import Block, whole_graph
-from llcg_dist.sampling.minibatch import Sample, fanouts_per_layer
+from llcg_dist.sampling.block import Block
+from llcg_dist.sampling.minibatch import Fanout, Sample
 from llcg_dist.sampling.neighbor import NeighborSampler
-from tests.helpers.graphs import community_graph, dense, dense_gcn, graph_of, rows_of
+from tests.helpers.graphs import community_graph, graph_of, rows_of
 
 GRAPH = community_graph(60)
 ROWS = rows_of(GRAPH.indptr, GRAPH.indices)
@@ -26,7 +26,7 @@ def block_rows(block: Block, batch: Sample) -> list[list[int]]:
     return rows_of(block.indptr.numpy(), read[block.indices.numpy()])
 
 
-def sampled(fanouts: list[int], seed: int = 1, seeds: np.ndarray = SEEDS, graph: Graph = GRAPH) -> Sample:
+def sampled(fanouts: Sequence[Fanout], seed: int = 1, seeds: np.ndarray = SEEDS, graph: Graph = GRAPH) -> Sample:
     return NeighborSampler(graph, fanouts).sample(seeds, seed)
 
 
@@ -102,70 +102,6 @@ def test_a_node_alone_has_an_empty_row() -> None:
     assert all(len(block.indices) == 0 for block in batch.blocks)
 
 
-def in_columns_of_the_graph(matrix: Tensor, batch: Sample, num_nodes: int) -> np.ndarray:
-    spread = np.zeros((matrix.shape[0], num_nodes))
-    spread[:, batch.nodes.numpy()] = matrix.to_dense().double().numpy()
-    return spread
-
-
-@pytest.mark.parametrize("norm", ["symmetric", "row"])
-def test_gcn_by_hand(norm: str) -> None:
-    """Degrees with the self-loop: 2, 4, 3, 3, 1."""
-    matrix = whole_graph(LITTLE).gcn_adjacency(norm).to_dense()
-    expected = {"row": [1 / 4, 1 / 4, 1 / 4, 1 / 4, 0], "symmetric": [8**-0.5, 1 / 4, 12**-0.5, 12**-0.5, 0]}
-    assert matrix[1].tolist() == pytest.approx(expected[norm])
-    assert matrix[4].tolist() == [0, 0, 0, 0, 1]
-
-
-@pytest.mark.parametrize("norm", ["symmetric", "row"])
-@pytest.mark.parametrize("graph", [GRAPH, LITTLE], ids=["communities", "little"])
-def test_gcn_with_all_neighbours_is_the_dense_matrix(graph: Graph, norm: str) -> None:
-    expected = dense_gcn(graph, norm)
-    whole = whole_graph(graph).gcn_adjacency(norm).to_dense().numpy()
-    np.testing.assert_allclose(whole, expected, rtol=1e-5, atol=1e-7)
-    seeds = np.arange(graph.num_nodes)[::-2].copy()
-    batch = sampled([-1], seeds=seeds, graph=graph)
-    rows = in_columns_of_the_graph(batch.blocks[0].gcn_adjacency(norm), batch, graph.num_nodes)
-    np.testing.assert_allclose(rows, expected[seeds], rtol=1e-5, atol=1e-7)
-
-
-def test_gcn_of_sampled_neighbours_is_right_on_average() -> None:
-    """Of d neighbours s are drawn and stand for d/s each: mean v, variance v²·(d/s − 1) per entry."""
-    draws, fanout, seeds = 600, 2, np.arange(12)
-    sampler = NeighborSampler(GRAPH, [fanout])
-    total = {norm: np.zeros((len(seeds), GRAPH.num_nodes)) for norm in ("symmetric", "row")}
-    for seed in range(draws):
-        batch = sampler.sample(seeds, seed)
-        for norm in total:
-            matrix = batch.blocks[0].gcn_adjacency(norm)
-            total[norm] += in_columns_of_the_graph(matrix, batch, GRAPH.num_nodes)
-    adjacency = dense(GRAPH)[seeds]
-    degree = adjacency.sum(axis=1, keepdims=True)
-    drawn = (adjacency > 0) & (degree > fanout)
-    assert drawn.sum() > 40
-    for norm in total:
-        expected, found = dense_gcn(GRAPH, norm)[seeds], total[norm] / draws
-        error = expected * np.sqrt((np.maximum(degree / fanout, 1) - 1) / draws)
-        deviations = (found - expected)[drawn] / error[drawn]
-        assert np.abs(deviations).max() < 4
-        assert 0.7 < deviations.std() < 1.3  # standard errors, neither smaller nor larger
-        np.testing.assert_allclose(found[~drawn], expected[~drawn], rtol=1e-4, atol=1e-7)
-
-
-def test_adjacency_is_a_plain_mean_without_the_node_itself() -> None:
-    block = whole_graph(LITTLE)
-    assert (block.num_src, block.num_dst) == (5, 5)
-    ones = dense(LITTLE)
-    expected = ones / ones.sum(axis=1, keepdims=True).clip(min=1)
-    assert block.mean_adjacency.to_dense().tolist() == expected.astype(np.float32).tolist()
-
-
-def test_fanouts_per_layer() -> None:
-    assert fanouts_per_layer(10, 3) == [10, 10, 10]
-    assert fanouts_per_layer([10, 5], 2) == [10, 5]
-    assert fanouts_per_layer(10, 0) == []
-
-
 @pytest.mark.parametrize("share", [0.05, 0.2, 0.5, 0.99])
 def test_a_share_of_every_nodes_neighbours(share: float) -> None:
     for seed in range(10):
@@ -183,7 +119,7 @@ def test_shares_are_seeded_and_every_neighbour_has_its_chance() -> None:
     assert seen == set(ROWS[SEEDS[0]])
 
 
-def labor(fanouts: list[int] | list[float], seed: int, seeds: np.ndarray) -> Sample:
+def labor(fanouts: Sequence[Fanout], seed: int, seeds: np.ndarray) -> Sample:
     return NeighborSampler(GRAPH, fanouts, "labor").sample(seeds, seed)
 
 

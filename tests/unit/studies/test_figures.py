@@ -9,10 +9,9 @@ import pytest
 from hydra import compose, initialize_config_dir
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
-from omegaconf import OmegaConf
 from studies.figures import FIGURES, command
 
-from llcg_dist.cli.sweep.sweep import drop_params
+from llcg_dist.cli.sweep.sweep import drop_overridden_params
 from llcg_dist.config.compose import load_config, register_schema
 from llcg_dist.config.schema import Config
 
@@ -30,7 +29,7 @@ def sweep_settings(overrides: list[str]) -> Any:
 def axes(*overrides: str) -> dict[str, list[str]]:
     """What the experiment sweeps over by itself, where the command line does not say otherwise."""
     config = sweep_settings([override for override in overrides if override.startswith("experiment=")])
-    drop_params(config, OverridesParser.create().parse_overrides(list(overrides)))
+    drop_overridden_params(config, OverridesParser.create().parse_overrides(list(overrides)))
     return {key: str(values).split(",") for key, values in config.hydra.sweeper.params.items()}
 
 
@@ -93,9 +92,3 @@ def test_the_command_line_has_the_last_word_on_what_is_swept() -> None:
     assert axes("experiment=figures/fig6_ratio_s", "experiment/paper=arxiv_gcn", "algorithm.S=1,2").keys() == {
         "sampling.fanout"
     }
-
-
-def test_a_sweep_without_axes_of_its_own_is_left_alone() -> None:
-    config = OmegaConf.create({"hydra": {"sweeper": {"params": None}}})
-    drop_params(config, OverridesParser.create().parse_overrides(["seed=0,1"]))
-    assert config.hydra.sweeper.params is None

@@ -14,7 +14,7 @@ from llcg_dist.data.graph import TRAIN, Graph, induced_subgraph
 from llcg_dist.data.views import GraphView
 from llcg_dist.models import build_model
 from llcg_dist.sampling.neighbor import NeighborSampler
-from llcg_dist.training.auto_s import MEMORY, AutoS, CutGradients, Terms, divergence
+from llcg_dist.training.auto_s import EMA_DECAY, AutoS, CutGradients, Terms, divergence
 from tests.helpers.graphs import community_graph
 
 GRAPH = community_graph(90)
@@ -67,16 +67,16 @@ def test_never_more_than_the_local_steps_or_the_most_and_more_where_machines_par
 def test_one_round_does_not_turn_the_choice_around() -> None:
     rule = AutoS(16, mean_steps=10)
     found = [rule.choose(replace(UNCUT, divergence=share))[1]["auto_s_useful"] for share in (1.0, 0.0, 0.0)]
-    assert found == pytest.approx([0.0, 1 - MEMORY, 1 - MEMORY**2])
+    assert found == pytest.approx([0.0, 1 - EMA_DECAY, 1 - EMA_DECAY**2])
 
 
 def test_a_rule_goes_on_from_its_state_exactly() -> None:
-    whole, first, second = (AutoS(16, mean_steps=6) for _ in range(3))
+    undisturbed, first, second = (AutoS(16, mean_steps=6) for _ in range(3))
 
     def round_of(rule: AutoS, r: int) -> tuple[int, dict]:
         return rule.choose(Terms(1.0 + 0.1 * r, 0.5, 0.2 * r, 1.0 - 0.1 * r))
 
-    expected = [round_of(whole, r) for r in range(8)]
+    expected = [round_of(undisturbed, r) for r in range(8)]
     found = [round_of(first, r) for r in range(4)]
     second.load_state(first.state())
     assert found + [round_of(second, r) for r in range(4, 8)] == expected
@@ -112,7 +112,7 @@ def gradients(graph: Graph, arch: str) -> CutGradients:
 def test_without_cut_edges_the_gradient_is_that_of_the_parts(arch: str) -> None:
     """Batches of one part: dropping cut edges is the same as never having seen the other part."""
     nodes = np.flatnonzero((PARTS == 0) & (GRAPH.split == TRAIN))
-    whole, cut = gradients(GRAPH, arch)._both(nodes, 0)
+    full, cut = gradients(GRAPH, arch)._full_and_cut(nodes, 0)
     own = induced_subgraph(GRAPH, np.flatnonzero(PARTS == 0))
     alone = CutGradients(
         gradients(GRAPH, arch)._model,
@@ -121,8 +121,8 @@ def test_without_cut_edges_the_gradient_is_that_of_the_parts(arch: str) -> None:
         PARTS[:45],
         degrees_within_parts(own, PARTS[:45]),
     )
-    assert torch.allclose(cut, alone._both(nodes, 0)[0], rtol=1e-4, atol=1e-6)
-    assert not torch.allclose(whole, cut, rtol=1e-3)
+    assert torch.allclose(cut, alone._full_and_cut(nodes, 0)[0], rtol=1e-4, atol=1e-6)
+    assert not torch.allclose(full, cut, rtol=1e-3)
 
 
 def test_no_cut_edges_no_kappa() -> None:

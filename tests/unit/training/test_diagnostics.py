@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from torch import Tensor
 
 from llcg_dist.algorithms import build_algorithm
 from llcg_dist.config.compose import load_config
@@ -14,9 +15,9 @@ from llcg_dist.data.csr import undirected_csr
 from llcg_dist.data.graph import TRAIN, Graph, induced_subgraph
 from llcg_dist.data.rows import Array
 from llcg_dist.data.views import GraphView
-from llcg_dist.errors import UserError
 from llcg_dist.models import build_model
-from llcg_dist.sampling.block import whole_graph
+from llcg_dist.models.stages import GraphModel
+from llcg_dist.sampling.block import full_graph_block
 from llcg_dist.sampling.neighbor import NeighborSampler
 from llcg_dist.training.diagnostics import Diagnostics, LocalGradient
 from llcg_dist.training.flat_vector import flatten
@@ -36,7 +37,7 @@ def two_parts(cross: int = 0, other_seed: int | None = None) -> tuple[Graph, Arr
     rng = np.random.default_rng(0)
     new = rng.integers(N, size=(2, 1000))[:, :cross]
     indptr, indices = undirected_csr(np.concatenate([src, new[0]]), np.concatenate([dst, new[1] + N]), 2 * N)
-    rows = {
+    rows: dict[str, Any] = {
         name: np.concatenate([getattr(BASE, name), getattr(other, name)]) for name in ("features", "labels", "split")
     }
     return replace(BASE, indptr=indptr, indices=indices, **rows), np.repeat([0, 1], N)
@@ -65,6 +66,60 @@ def test_no_cut_edges_means_no_kappa_a_and_equal_parts_no_kappa_x(model: list[st
     assert row["kappa_sq"] == row["kappa_a_sq"] + row["kappa_x_sq"]
     assert row["g_local"] == pytest.approx(row["g_global"], rel=1e-4)
     assert row["g_global"] > 1e-4
+
+
+def start_model(*overrides: str) -> GraphModel:
+    """The model at which `measured` measures."""
+    torch.manual_seed(0)
+    return build_model(load_config(["model.hidden=8", *overrides]).model, BASE.num_features, BASE.num_classes).eval()
+
+
+def plain_gradient(model: GraphModel, graph: Graph, nodes: Array) -> Tensor:
+    """Of the mean loss over `nodes`, from one pass over all of `graph`."""
+    logits = model(torch.from_numpy(graph.features), [full_graph_block(graph)] * model.depth)
+    value = loss(logits[nodes], torch.from_numpy(graph.labels[nodes]), graph.task)
+    return torch.cat([g.reshape(-1) for g in torch.autograd.grad(value, list(model.parameters()))]).double()
+
+
+def squared_norm(vector: Tensor) -> float:
+    return vector.square().sum().item()
+
+
+@pytest.mark.parametrize("overrides", MODELS[:4], ids=lambda overrides: overrides[0])
+def test_kappas_and_gradients_are_those_of_plain_passes(overrides: list[str]) -> None:
+    """κ_A: what a part's gradient loses with its cut edges; κ_X: how far it is from the gradient over all parts."""
+    graph, _ = two_parts(50, other_seed=1)
+    assignment = (np.arange(2 * N) >= 60).astype(np.int64)  # uneven, and across the communities
+    model = start_model(*overrides)
+    local, full = [], []
+    for part in (0, 1):
+        own = np.flatnonzero(assignment == part)
+        alone = induced_subgraph(graph, own)
+        local.append(plain_gradient(model, alone, alone.nodes_in(TRAIN)))
+        full.append(plain_gradient(model, graph, own[graph.split[own] == TRAIN]))
+    everywhere = plain_gradient(model, graph, graph.nodes_in(TRAIN))
+    row = measured(graph, assignment, *overrides)
+    kappa_a = max(squared_norm(one - other) for one, other in zip(local, full, strict=True))
+    kappa_x = max(squared_norm(one - everywhere) for one in full)
+    expected = {"kappa_a_sq": kappa_a, "kappa_x_sq": kappa_x, "kappa_sq": kappa_a + kappa_x}
+    expected |= {"g_global": squared_norm(everywhere), "g_local": squared_norm((local[0] + local[1]) / 2)}
+    assert {name: row[name] for name in expected} == pytest.approx(expected, rel=1e-3)
+
+
+def test_variances_are_those_of_sampling_theory() -> None:
+    """Batches of B of n nodes, all their neighbours: the variance of the nodes' gradients by (n − B) / (B (n − 1))."""
+    graph, parts = two_parts()  # the same graph twice: both machines have the same variance
+    training, model = BASE.nodes_in(TRAIN), start_model()
+    each = torch.stack([plain_gradient(model, BASE, np.array([node])) for node in training])
+    of_nodes = squared_norm(each - each.mean(dim=0)) / len(each)
+    assert len(training) == 45
+    settings = [*ALL_NEIGHBOURS, "sampling.server_fanout=-1", "diagnostics.repeats=30"]
+    row = measured(graph, parts, *settings, "train.local_batch_size=15", "train.server_batch_size=10")
+    local, server = of_nodes * (45 - 15) / (15 * 44), of_nodes * (90 - 10) / (10 * 89)
+    assert row["sigma_var_sq"] == pytest.approx(local, abs=5 * row["sigma_var_sq_error"])
+    assert row["sigma_global_sq"] == pytest.approx(server, abs=5 * row["sigma_global_sq_error"])
+    assert row["sigma_var_sq_error"] < 0.1 * local
+    assert row["sigma_global_sq_error"] < 0.1 * server
 
 
 def test_different_parts_without_cut_edges_have_kappa_x_alone() -> None:
@@ -112,12 +167,12 @@ def test_the_server_s_noise_falls_with_its_batch_and_ends_at_zero() -> None:
 
 def test_chunks_do_not_matter() -> None:
     graph, parts = two_parts(50, other_seed=1)
-    whole, pieces = measured(graph, parts), measured(graph, parts, "diagnostics.chunk=7")
+    at_once, chunked = measured(graph, parts), measured(graph, parts, "diagnostics.chunk=7")
     for name in ("kappa_a_sq", "kappa_x_sq", "g_local", "g_global", "lipschitz"):
-        assert pieces[name] == pytest.approx(whole[name], rel=1e-3), name
+        assert chunked[name] == pytest.approx(at_once[name], rel=1e-3), name
 
 
-def test_the_whole_gradient_is_that_of_all_training_nodes_whatever_the_parts_sizes() -> None:
+def test_the_full_gradient_is_that_of_all_training_nodes_whatever_the_parts_sizes() -> None:
     graph, _ = two_parts(50, other_seed=1)
     uneven = (np.arange(2 * N) >= 20).astype(np.int64)
     even, odd = measured(graph, np.repeat([0, 1], N)), measured(graph, uneven)
@@ -132,7 +187,7 @@ def test_smoothness_matches_the_exact_hessian() -> None:
     torch.manual_seed(0)
     model = build_model(config.model, graph.num_features, graph.num_classes)
     nodes = torch.from_numpy(graph.nodes_in(TRAIN))
-    logits = model(torch.from_numpy(graph.features), [whole_graph(graph)])[nodes]
+    logits = model(torch.from_numpy(graph.features), [full_graph_block(graph)])[nodes]
     value = loss(logits, torch.from_numpy(graph.labels)[nodes], graph.task)
     parameters = list(model.parameters())
     gradient = torch.cat([g.reshape(-1) for g in torch.autograd.grad(value, parameters, create_graph=True)])
@@ -148,12 +203,6 @@ def test_short_runs_are_told_that_the_theorems_are_silent() -> None:
     short = measured(replace(graph, features=10 * graph.features), parts, steps=[1, 1, 1])
     assert short["theorem2_S"] is None
     assert short["theorem_note"].startswith("the formulas do not apply: T = 6 steps")
-
-
-@pytest.mark.parametrize("method", ["single", "server_only", "ggs", "full_sync"])
-def test_methods_without_machines_that_see_parts_alone_are_refused(method: str) -> None:
-    with pytest.raises(UserError, match="diagnostics.every=1: must be 0"):
-        load_config([f"algorithm={method}", "diagnostics.every=1"])
 
 
 def test_the_same_numbers_again() -> None:

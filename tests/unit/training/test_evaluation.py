@@ -1,7 +1,4 @@
-"""Judging takes the whole graph, leaves what was learned alone, and can set BatchNorm's statistics on the way.
-
-Chunks, scratch folders and memory are in tests/unit/training/test_layerwise.py.
-"""
+"""Evaluation takes the full graph, leaves what was learned alone, and can set BatchNorm's statistics on the way."""
 
 import numpy as np
 import pytest
@@ -14,11 +11,13 @@ from llcg_dist.data.graph import TEST, TRAIN, VAL, Graph
 from llcg_dist.data.rows import Array
 from llcg_dist.models import build_model
 from llcg_dist.models.stages import GraphModel
-from llcg_dist.sampling.block import Block, whole_graph
+from llcg_dist.sampling.block import Block, full_graph_block
 from llcg_dist.training.evaluation import Evaluator, affordable_every
 from llcg_dist.training.flat_vector import flatten, load_flat
-from llcg_dist.training.layerwise import WholeGraphForward
-from tests.helpers.graphs import community_graph, dense, dense_gcn, graph_of
+from llcg_dist.training.loss import loss
+from llcg_dist.training.metrics import score
+from tests.helpers.graphs import community_graph, dense, dense_gcn, graph_of, random_graph
+from tests.helpers.models import batchnorms, full_graph_logits, recalibrated_logits, running_statistics
 
 GRAPH = community_graph()
 FEATURES = torch.from_numpy(GRAPH.features)
@@ -35,11 +34,7 @@ def new_model(arch: str, seed: int = 0, graph: Graph = GRAPH) -> GraphModel:
 
 
 def blocks(model: GraphModel) -> list[Block]:
-    return [whole_graph(GRAPH)] * model.depth
-
-
-def batchnorms(model: GraphModel) -> list[nn.BatchNorm1d]:
-    return [stage.norm for stage in model.each_stage() if stage.norm is not None]
+    return [full_graph_block(GRAPH)] * model.depth
 
 
 def evaluator(arch: str, batchnorm_stats: str = "recalibrate", graph: Graph = GRAPH) -> Evaluator:
@@ -79,14 +74,15 @@ def reference(arch: str, model: GraphModel) -> tuple[Array, list[tuple[Array, Ar
 
 
 @pytest.mark.parametrize("arch", ["BSBS", "SBSBS", "GBGBG", "BSBSBL", "LBL", "SB", "GBBL"])
-def test_recalibrated_statistics_are_the_whole_graphs(arch: str) -> None:
+def test_recalibrated_statistics_are_the_full_graphs(arch: str) -> None:
     model, finished = new_model(arch), new_model(arch, seed=3)
     finished.load_state_dict(evaluator(arch).finished_model(flatten(model)))
     _, statistics = reference(arch, model)
     assert statistics
     for norm, (mean, variance) in zip(batchnorms(finished), statistics, strict=True):
-        np.testing.assert_allclose(norm.running_mean, mean, rtol=1e-4, atol=1e-5)
-        np.testing.assert_allclose(norm.running_var, variance, rtol=1e-4, atol=1e-5)
+        found_mean, found_variance = running_statistics(norm)
+        np.testing.assert_allclose(found_mean.numpy(), mean, rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(found_variance.numpy(), variance, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("arch", ["SBSBS", "GBGBG", "BSBSBL", "SGL"])
@@ -102,7 +98,7 @@ def test_scores_are_those_of_the_reference(arch: str) -> None:
     assert found.train_loss == pytest.approx(expected.item(), rel=1e-4)
 
 
-def test_judging_equals_a_training_pass_but_for_the_variances_divisor() -> None:
+def test_evaluation_equals_a_training_pass_but_for_the_variances_divisor() -> None:
     """Train mode divides by n, running statistics by n−1: normalised values differ by sqrt((n−1)/n)."""
     model = new_model("SB")
     (norm,) = batchnorms(model)
@@ -208,24 +204,6 @@ def test_state_dict_is_a_copy_of_the_model_evaluated_last() -> None:
     )
 
 
-@pytest.mark.parametrize("chunk", [1, 2])
-def test_recalibration_by_hand_ends_with_the_pass(chunk: int) -> None:
-    features = np.array([[1, 0], [3, 4]], np.float32)
-    graph = graph_of([(0, 1)], 2, features=features)
-    model = new_model("BS", graph=graph).train()
-    (norm,) = batchnorms(model)
-    WholeGraphForward(graph, model, chunk, recalibrate=True).logits()
-    assert norm.running_mean.tolist() == [2.0, 2.0]
-    assert norm.running_var.tolist() == [2.0, 8.0]
-    assert norm.num_batches_tracked.item() == 0
-    # Whatever the model sees next, and a pass that is not asked to recalibrate, leave the statistics alone.
-    norm(torch.full((5, 2), 7.0))
-    other = graph_of([(0, 1)], 2, features=features + 5)
-    WholeGraphForward(other, model, chunk).logits()
-    assert norm.running_mean.tolist() == [2.0, 2.0]
-    assert norm.running_var.tolist() == [2.0, 8.0]
-
-
 def test_a_split_without_nodes_has_no_score() -> None:
     graph = graph_of([(0, 1), (1, 2)], 3, split=np.array([TRAIN, TRAIN, VAL], np.int8))
     found = evaluator("SBS", graph=graph).evaluate(flatten(new_model("SBS", graph=graph)))
@@ -253,3 +231,21 @@ def test_how_rarely_an_evaluation_that_machines_wait_for_is_affordable(
         waited = (evaluate - local) / (found * max(local, 1e-6))
         assert waited <= 0.1 + 1e-9
         assert affordable_every(evaluate, local, found) is None
+
+
+@pytest.mark.parametrize("chunk", [7, 1000])
+@pytest.mark.parametrize("stats", ["average", "recalibrate"])
+def test_the_evaluator_scores_the_labelled_nodes(chunk: int, stats: str) -> None:
+    graph = random_graph(50, 120, seed=4, labelled=0.4)
+    theta = flatten(new_model("BSBS", seed=5, graph=graph))
+    one = Evaluator(graph, new_model("BSBS", graph=graph), stats, chunk)
+    scores = one.evaluate(theta)
+    model = new_model("BSBS", graph=graph)
+    load_flat(model, theta)
+    logits = (recalibrated_logits if stats == "recalibrate" else full_graph_logits)(model.eval(), graph)
+    labels = torch.from_numpy(graph.labels)
+    assert scores.val == score(logits[graph.split == VAL], labels[graph.split == VAL], "accuracy")
+    assert scores.test == score(logits[graph.split == TEST], labels[graph.split == TEST], "accuracy")
+    train = graph.split == TRAIN
+    assert scores.train_loss == pytest.approx(loss(logits[train], labels[train], "multiclass").item(), rel=1e-5)
+    torch.testing.assert_close(one.finished_model(theta), model.state_dict(), rtol=1e-5, atol=1e-6)

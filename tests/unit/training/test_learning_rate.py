@@ -58,7 +58,7 @@ def test_counted_in_rounds_all_steps_of_a_round_go_as_far() -> None:
 
 
 def test_counted_in_steps_growing_rounds_fall_late() -> None:
-    """Rounds of 1, 2 and 5 steps are places 0, 1-2 and 3-7 of 8; the server walks as the machines start."""
+    """Rounds of 1, 2 and 5 steps are places 0, 1-2 and 3-7 of 8; the server takes the machines' first."""
     rates = LearningRates(TrainConfig(lr_schedule="cosine", lr_unit="steps"), steps=[1, 2, 5], planned_rounds=3)
     places = [rates.machine(round_, step) for round_, steps in ((1, 1), (2, 2), (3, 5)) for step in range(steps)]
     assert places == factors("cosine", 8)

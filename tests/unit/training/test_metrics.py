@@ -1,4 +1,6 @@
-"""Scores against the libraries that define them: ogb's Evaluator and scikit-learn."""
+"""Scores by hand and against the libraries that define them: ogb and scikit-learn."""
+
+import math
 
 import numpy as np
 import pytest
@@ -6,10 +8,11 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from ogb.nodeproppred import Evaluator
-from sklearn.metrics import f1_score, roc_auc_score
+from sklearn.metrics import accuracy_score, f1_score, roc_auc_score
 
-from llcg_dist.training.loss import loss
 from llcg_dist.training.metrics import score
+
+PROTEINS = Evaluator("ogbn-proteins")
 
 
 def drawn(num_nodes: int, num_classes: int, seed: int, multilabel: bool) -> tuple[torch.Tensor, torch.Tensor]:
@@ -25,7 +28,7 @@ def drawn(num_nodes: int, num_classes: int, seed: int, multilabel: bool) -> tupl
 @given(st.integers(2, 60), st.integers(0, 1000))
 def test_roc_auc_of_many_labels_is_that_of_ogb_for_proteins(num_nodes: int, seed: int) -> None:
     logits, labels = drawn(num_nodes, 112, seed, multilabel=True)
-    expected = Evaluator("ogbn-proteins").eval({"y_true": labels.numpy(), "y_pred": logits.numpy()})["rocauc"]
+    expected = PROTEINS.eval({"y_true": labels.numpy(), "y_pred": logits.numpy()})["rocauc"]
     assert score(logits, labels, "roc_auc") == pytest.approx(expected, abs=1e-12)
 
 
@@ -74,9 +77,44 @@ def test_nothing_to_score_is_none() -> None:
     assert score(torch.randn(5, 3), torch.ones(5, 3), "roc_auc") is None
 
 
-def test_losses_by_hand() -> None:
-    logits = torch.tensor([[0.0, np.log(3.0)], [0.0, 0.0]])
-    assert loss(logits, torch.tensor([1, 0]), "multiclass").item() == pytest.approx((np.log(4 / 3) + np.log(2)) / 2)
-    labels = torch.tensor([[1.0, 1.0], [0.0, 1.0]])
-    expected = (np.log(2) + np.log(4 / 3) + np.log(2) + np.log(2)) / 4  # mean over nodes and labels
-    assert loss(logits, labels, "multilabel").item() == pytest.approx(expected)
+def test_accuracy_by_hand() -> None:
+    logits = torch.tensor([[1.0, 0.0], [0.0, 1.0], [2.0, 1.0], [0.0, 3.0]])
+    assert score(logits, torch.tensor([0, 1, 1, 1]), "accuracy") == 0.75
+
+
+@given(st.integers(1, 50), st.integers(2, 6), st.integers(0, 10**6))
+def test_accuracy_and_f1_of_one_class_a_node(num_nodes: int, num_classes: int, seed: int) -> None:
+    logits, labels = drawn(num_nodes, num_classes, seed, multilabel=False)
+    predicted = logits.numpy().argmax(axis=1)
+    assert score(logits, labels, "accuracy") == pytest.approx(accuracy_score(labels, predicted))
+    assert score(logits, labels, "f1_micro") == pytest.approx(f1_score(labels, predicted, average="micro"))
+
+
+@given(st.integers(1, 50), st.integers(2, 6), st.integers(0, 10**6))
+def test_f1_of_several_labels_a_node(num_nodes: int, num_classes: int, seed: int) -> None:
+    logits, labels = drawn(num_nodes, num_classes, seed, multilabel=True)
+    expected = f1_score(labels.numpy(), (logits > 0).numpy(), average="micro", zero_division=0)
+    assert score(logits, labels, "f1_micro") == pytest.approx(expected)
+
+
+def test_roc_auc_of_two_classes_by_hand() -> None:
+    # Margins of class 1: -1, 0.5, 2, 1; positives are nodes 1 and 2: pairs (1,0), (2,0), (2,3) of four are in order.
+    logits = torch.tensor([[1.0, 0.0], [0.0, 0.5], [0.0, 2.0], [1.0, 2.0]])
+    assert score(logits, torch.tensor([0, 1, 1, 0]), "roc_auc") == 0.75
+
+
+@pytest.mark.parametrize("metric", ["accuracy", "f1_micro", "roc_auc"])
+def test_no_nodes_no_score(metric: str) -> None:
+    assert score(torch.zeros(0, 3), torch.zeros(0, dtype=torch.int64), metric) is None
+
+
+@pytest.mark.parametrize("metric", ["f1_micro", "roc_auc"])
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+def test_a_model_that_diverged_has_no_score(metric: str, value: float) -> None:
+    """A run whose weights became NaN must end in its records (null), not in a traceback of the metric."""
+    labels = torch.tensor([[0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
+    logits = torch.zeros(3, 2)
+    logits[1, 1] = value
+    assert score(logits, labels, metric) is None
+    assert score(logits, torch.tensor([0, 1, 1]), metric) is None
+    assert score(logits, torch.tensor([0, 1, 1]), "accuracy") is None

@@ -1,6 +1,7 @@
 """The server's step along the machines' average, by hand and against torch's own optimisers."""
 
 import math
+from typing import Any
 
 import pytest
 import torch
@@ -14,12 +15,12 @@ STATISTICS = torch.tensor([False, False, False, True])
 """Three parameters and one running statistic."""
 
 
-def optimizer(kind: str, **settings: float) -> OuterOptimizer:
+def optimizer(kind: str, **settings: Any) -> OuterOptimizer:
     return outer_optimizer(AlgorithmConfig("llcg", server_optimizer=kind, **settings), STATISTICS)
 
 
-def walk(outer: OuterOptimizer, rounds: int, theta: Tensor | None = None, first: int = 0) -> Tensor:
-    """Machines that go from theta to a random place nearby."""
+def run_rounds(outer: OuterOptimizer, rounds: int, theta: Tensor | None = None, first: int = 0) -> Tensor:
+    """Rounds whose machines end at a random place near theta."""
     theta = torch.zeros(4) if theta is None else theta
     for round_ in range(first, first + rounds):
         drift = torch.randn(4, generator=torch.Generator().manual_seed(round_))
@@ -88,14 +89,14 @@ def test_statistics_take_the_averages_values(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_saved_and_loaded_it_goes_on_to_the_last_bit(kind: str) -> None:
-    undisturbed = walk(optimizer(kind), 6)
+    undisturbed = run_rounds(optimizer(kind), 6)
     outer = optimizer(kind)
-    half = walk(outer, 3)
+    half = run_rounds(outer, 3)
     state = outer.state()
-    walk(outer, 3, half, first=3)  # what runs on must not reach what was saved
+    run_rounds(outer, 3, half, first=3)  # what runs on must not reach what was saved
     again = optimizer(kind)
     again.load_state(state)
-    assert torch.equal(walk(again, 3, half, first=3), undisturbed)
+    assert torch.equal(run_rounds(again, 3, half, first=3), undisturbed)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -9,11 +9,11 @@ from torch import Tensor
 
 from llcg_dist.data.rows import Array
 from llcg_dist.training.theory import (
-    Sampled,
-    largest_square,
+    GradientSamples,
+    max_squared_distance,
     sample_gradients,
     smoothness,
-    square_of_mean,
+    squared_norm_of_mean,
     theorem1_bound,
     theorem2_steps,
 )
@@ -26,7 +26,7 @@ def mean_of_nodes(batch: Array, seed: int) -> Tensor:
     return VALUES[torch.from_numpy(batch)].mean(dim=0)
 
 
-def sampled(batch_size: int, repeats: int = 3) -> Sampled:
+def sampled(batch_size: int, repeats: int = 3) -> GradientSamples:
     return sample_gradients(mean_of_nodes, np.arange(4), batch_size, repeats, np.random.default_rng(0))
 
 
@@ -70,8 +70,8 @@ def test_noise_of_the_mean_is_not_taken_for_bias() -> None:
 
 def test_distances_by_hand() -> None:
     one, two = torch.tensor([3.0, 4.0]), torch.tensor([1.0, 0.0])
-    assert largest_square([one, two], [torch.zeros(2), torch.zeros(2)]) == 25.0
-    assert square_of_mean([one, two]) == 8.0
+    assert max_squared_distance([one, two], [torch.zeros(2), torch.zeros(2)]) == 25.0
+    assert squared_norm_of_mean([one, two]) == 8.0
 
 
 def test_smoothness_of_a_quadratic_is_its_largest_eigenvalue_by_size() -> None:

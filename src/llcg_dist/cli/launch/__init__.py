@@ -1,1 +1,1 @@
-"""Starting the ranks of a job: on one host, on several, under SLURM."""
+"""Starts the ranks of a job: on one host, on several hosts, or in a SLURM allocation."""

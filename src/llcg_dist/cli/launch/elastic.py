@@ -1,12 +1,11 @@
 """Starts the ranks of a job on this host through torchrun's elastic launcher; its outcome becomes an exit code.
 
-The rendezvous is torchrun's c10d one, over a store of ours: torch's own would listen on every interface, and a second
-one for the ranks too. Ours listens on the head's address alone (127.0.0.1 where the job has one host), and the ranks
-use the same one.
+The rendezvous is torchrun's c10d rendezvous over a store that this module creates: the stores that torch would create
+for the agents and for the ranks listen on every interface. This store listens on the address of the head alone
+(127.0.0.1 where the job has one host), and the ranks use it too.
 """
 
 import json
-import logging
 import math
 import os
 import sys
@@ -16,7 +15,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from torch.distributed import DistError
+from torch.distributed import DistError, TCPStore
 from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs, SignalException, Std
 from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
 from torch.distributed.elastic.rendezvous import (
@@ -35,7 +34,8 @@ from torch.distributed.elastic.rendezvous.dynamic_rendezvous import DynamicRende
 from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
 from llcg_dist.cli.launch.forked import fork_server, run_rank
-from llcg_dist.cli.launch.hosts import STORE_TIMEOUT, Hosts, Meeting
+from llcg_dist.cli.launch.hosts import STORE_TIMEOUT, Hosts, JobStore
+from llcg_dist.cli.launch.torch_logging import silence_torchrun
 from llcg_dist.comm.network import listen_on, route_to
 from llcg_dist.comm.rendezvous import swapped_rank
 from llcg_dist.comm.torch_dist import REFUSED, host_store
@@ -47,68 +47,90 @@ from llcg_dist.job.devices import forks_ranks, gpu_here, threads_per_rank
 from llcg_dist.job.process import name_of
 from llcg_dist.records.console import print_error
 
-_GRACE_SECONDS = 10
-"""Seconds that ranks get to end by themselves before they are killed."""
+_SHUTDOWN_SECONDS = 10
+"""How long ranks may take to end after SIGTERM before they are killed."""
 
 
 def launch(
     num_processes: int, cluster: ClusterConfig, run_dir: Path, overrides: Sequence[str], hosts: Hosts | None = None
 ) -> int:
-    """Starts this host's ranks, waits for them, and says in one line what went wrong.
+    """Starts this host's ranks, waits for them, and returns the exit code; a failure is reported in one line.
 
-    On one host rank 0 keeps the terminal and speaks for itself; what the machines print goes to run_dir/logs/torchrun.
-    On several, where any process may become the server, stdout is everyone's and errors go to the files.
+    Where this host loses the connection to the head, it joins the job again, `hosts.attempts` times in all.
     """
-    _silence_torchrun()
-    registry.register(_Backend.name, _rendezvous)
+    silence_torchrun()
+    registry.register(_RendezvousBackend.name, _create_rendezvous_handler)
     threads = threads_per_rank(cluster.threads, num_processes)
     os.environ["OMP_NUM_THREADS"] = str(threads)
-    log_dir = run_dir / "logs" / "torchrun" / (hosts.name if hosts else "")
     make_folder(run_dir, "run_dir")
-    log_dir.mkdir(parents=True, exist_ok=True)
-    redirects = {rank: Std.ERR if hosts else Std.ALL if rank else Std.NONE for rank in range(num_processes)}
-    settings = [*overrides, quoted_override("run_dir", str(run_dir))]
-    entrypoint: Callable[..., None] | str = sys.executable
-    arguments: list[Any] = ["-m", "llcg_dist.train", *settings]
-    if forks_ranks(cluster.start, cluster.device, gpu_here()):
-        fork_server(threads)
-        entrypoint, arguments = run_rank, [settings]
+    entrypoint, arguments = _entrypoint(cluster, threads, _with_run_dir(overrides, run_dir))
     for attempt in range(hosts.attempts if hosts else 1):
         if attempt:
             print_error("this host lost the job's head; joining again")
-        meeting = Meeting(hosts) if hosts else None
-        store = meeting.store if meeting else host_store(listen_on("127.0.0.1", 0), STORE_TIMEOUT)
-        config = LaunchConfig(
-            min_nodes=hosts.count if hosts else 1,
-            max_nodes=hosts.count if hosts else 1,
-            nproc_per_node=num_processes,
-            run_id=hosts.job if hosts else uuid.uuid4().hex[:8],
-            rdzv_backend=_Backend.name,
-            rdzv_endpoint=f"{store.host}:{store.port}",
-            rdzv_configs={"store": store, "join_timeout": math.ceil(cluster.join_timeout)},
-            local_addr=route_to(store.host),
-            max_restarts=cluster.max_restarts,
-            shutdown_timeout=_GRACE_SECONDS,
-            start_method="forkserver",
-            logs_specs=DefaultLogsSpecs(log_dir=str(log_dir), redirects=redirects),
-        )
+        job_store = JobStore(hosts) if hosts else None
+        store = job_store.store if job_store else host_store(listen_on("127.0.0.1", 0), STORE_TIMEOUT)
+        config = _launch_config(num_processes, cluster, store, run_dir, hosts)
         try:
             code = _run_agent(elastic_launch(config, entrypoint), config, arguments, run_dir)
         except (RendezvousError, DistError):  # the head cannot be reached any more
             continue
-        if meeting:
-            meeting.leave(in_haste=code >= 128)
+        if job_store:
+            job_store.leave(wait_for_others=code < 128)
         return code
     print_error("this host lost the job's head; its own message may say why")
     return 1
 
 
+def _with_run_dir(overrides: Sequence[str], run_dir: Path) -> list[str]:
+    """The overrides with `run_dir` in place of any run_dir among them."""
+    others = [override for override in overrides if not override.lstrip("+").startswith("run_dir=")]
+    return [*others, quoted_override("run_dir", str(run_dir))]
+
+
+def _entrypoint(
+    cluster: ClusterConfig, threads: int, overrides: list[str]
+) -> tuple[Callable[..., None] | str, list[Any]]:
+    """What a rank runs, and its arguments: a function in a forked process, or a new `python -m llcg_dist.train`."""
+    if forks_ranks(cluster.start, cluster.device, gpu_here()):
+        fork_server(threads)
+        return run_rank, [overrides]
+    return sys.executable, ["-m", "llcg_dist.train", *overrides]
+
+
+def _launch_config(
+    num_processes: int, cluster: ClusterConfig, store: TCPStore, run_dir: Path, hosts: Hosts | None
+) -> LaunchConfig:
+    """The settings of torchrun's elastic agent on this host.
+
+    On one host rank 0 keeps the terminal, and the output of the machines goes to run_dir/logs/torchrun. On several
+    hosts, where any process may become the server, all ranks keep stdout, and their stderr goes to those files.
+    """
+    log_dir = run_dir / "logs" / "torchrun" / (hosts.name if hosts else "")
+    log_dir.mkdir(parents=True, exist_ok=True)
+    redirects = {rank: Std.ERR if hosts else Std.ALL if rank else Std.NONE for rank in range(num_processes)}
+    return LaunchConfig(
+        min_nodes=hosts.count if hosts else 1,
+        max_nodes=hosts.count if hosts else 1,
+        nproc_per_node=num_processes,
+        run_id=hosts.job if hosts else uuid.uuid4().hex[:8],
+        rdzv_backend=_RendezvousBackend.name,
+        rdzv_endpoint=f"{store.host}:{store.port}",
+        rdzv_configs={"store": store, "join_timeout": math.ceil(cluster.join_timeout)},
+        local_addr=route_to(store.host),
+        max_restarts=cluster.max_restarts,
+        shutdown_timeout=_SHUTDOWN_SECONDS,
+        start_method="forkserver",
+        logs_specs=DefaultLogsSpecs(log_dir=str(log_dir), redirects=redirects),
+    )
+
+
 def _run_agent(agent: elastic_launch, config: LaunchConfig, arguments: list[Any], run_dir: Path) -> int:
-    several = config.max_nodes > 1
+    """Runs the elastic agent until the ranks have ended; reports a failure in one line and returns the exit code."""
+    several_hosts = config.max_nodes > 1
     try:
         agent(*arguments)
     except ChildFailedError as failed:
-        return _report(failed, run_dir, rank_0_has_spoken=not several)
+        return _report_failure(failed, run_dir, rank_0_has_terminal=not several_hosts)
     except SignalException as stopped:
         print_error(f"stopped by {stopped.sigval.name}")
         return 128 + int(stopped.sigval)
@@ -117,7 +139,7 @@ def _run_agent(agent: elastic_launch, config: LaunchConfig, arguments: list[Any]
         print_error(f"the {config.max_nodes} hosts did not all come to {config.rdzv_endpoint} {limit}")
         return 2
     except UserError as error:
-        if several:
+        if several_hosts:  # on one host rank 0 has printed it
             print_error(str(error))
         return 2
     except (RendezvousClosedError, RendezvousGracefulExitError):
@@ -126,59 +148,57 @@ def _run_agent(agent: elastic_launch, config: LaunchConfig, arguments: list[Any]
     return 0
 
 
-class _Backend(C10dRendezvousBackend):
+class _RendezvousBackend(C10dRendezvousBackend):
+    """torch's c10d rendezvous backend, under a name of its own in torchrun's registry."""
+
     name = "llcg"
 
 
-class _Rendezvous(DynamicRendezvousHandler):
+class _RendezvousHandler(DynamicRendezvousHandler):
+    """torch's elastic rendezvous, except that a job which its ranks have refused is not restarted."""
+
     def next_rendezvous(self) -> RendezvousInfo:
-        """Unless the ranks have said that no start of the job can work: a user's mistake is not tried again."""
+        """Raises a UserError where the ranks have found a user's mistake: no restart of the job could work."""
         if self._store.check([REFUSED]):
             raise UserError(self._store.get(REFUSED).decode())
         return super().next_rendezvous()
 
 
-def _rendezvous(parameters: RendezvousParameters) -> RendezvousHandler:
+def _create_rendezvous_handler(parameters: RendezvousParameters) -> RendezvousHandler:
+    """The handler for torchrun's registry, over the store in `parameters.config`."""
     store = parameters.config["store"]
-    handler = _Rendezvous.from_backend(
+    handler = _RendezvousHandler.from_backend(
         parameters.run_id,
         store,
-        _Backend(store, parameters.run_id),
+        _RendezvousBackend(store, parameters.run_id),
         parameters.min_nodes,
         parameters.max_nodes,
         parameters.local_addr,
         RendezvousTimeout(join=timedelta(seconds=parameters.config["join_timeout"])),
     )
-    # As if it had made its store for the ranks already: it would listen on every interface.
+    # As if the handler had created a store for the ranks already: its own would listen on every interface.
     handler._shared_tcp_store_server = store
     handler._bootstrap_store_info = RendezvousStoreInfo(store.host, store.port)
     return handler
 
 
-def _silence_torchrun() -> None:
-    """We report failures ourselves, in one line. Its loggers carry levels of their own, so each is told."""
-    for name in list(logging.root.manager.loggerDict):
-        if name.startswith(("torch.distributed", "torch.multiprocessing")):
-            logging.getLogger(name).setLevel(logging.CRITICAL)
-
-
-def _report(failed: ChildFailedError, run_dir: Path, rank_0_has_spoken: bool) -> int:
-    """One line from the rank that failed first."""
+def _report_failure(failed: ChildFailedError, run_dir: Path, rank_0_has_terminal: bool) -> int:
+    """Prints one line about the rank that failed first, unless that rank has printed it; returns the exit code."""
     rank, failure = failed.get_first_failure()
-    told = failure.error_file and Path(failure.error_file).exists()
-    if not told:
+    has_message = failure.error_file and Path(failure.error_file).exists()
+    if not has_message:
         how = f"was killed by {failure.signal_name()}" if failure.exitcode < 0 else f"ended with {failure.exitcode}"
-        print_error(f"{_name(rank, run_dir)} {how}; its log is under {run_dir / 'logs'}")
-    elif rank != 0 or not rank_0_has_spoken:
+        print_error(f"{_rank_name(rank, run_dir)} {how}; its log is under {run_dir / 'logs'}")
+    elif rank != 0 or not rank_0_has_terminal:
         print_error(str(json.loads(Path(failure.error_file).read_text())["message"]["message"]))
     return 2 if failure.exitcode == 2 else 1
 
 
-def _name(torchrun_rank: int, run_dir: Path) -> str:
-    """As the ranks call themselves, where their records are on this host's disk."""
-    known = run_dir / "logs" / "ranks.json"
-    if not known.exists():
+def _rank_name(torchrun_rank: int, run_dir: Path) -> str:
+    """The rank's name with its part, where the server has recorded the ranks on this host's disk."""
+    ranks_file = run_dir / "logs" / "ranks.json"
+    if not ranks_file.exists():
         return name_of(torchrun_rank, None)
-    ranks = json.loads(known.read_text())
+    ranks = json.loads(ranks_file.read_text())
     rank = swapped_rank(torchrun_rank, ranks["server"])
     return name_of(rank, ranks["rank_of_part"].index(rank) if rank else None)

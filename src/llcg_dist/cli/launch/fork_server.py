@@ -1,15 +1,20 @@
-"""What a fork server imports, once for all that it forks; nobody else should. It ends at once with its launcher."""
+"""The module that the fork server preloads: imports everything a rank needs, once for all ranks forked from it.
 
-import ctypes
+Nothing else should import it, because it changes the signal handling of its process. The fork server is killed with its
+launcher.
+"""
+
 import gc
 import os
 import signal
 
-ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG; by itself it ends in its own time, with torch loaded
-os.setsid()  # a signal to the launcher's group is the launcher's to pass on: ranks end in order before their server
+from llcg_dist.cli.launch.forked import die_with_parent
+
+die_with_parent()  # with torch loaded, a fork server that notices its launcher's end by itself takes long to exit
+os.setsid()  # signals to the launcher's process group do not reach it: ranks have to end before their fork server
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
 
 import llcg_dist.train  # noqa: E402, F401
 
 gc.collect()
-gc.freeze()  # what is imported stays: ranks neither look through it again nor copy its pages
+gc.freeze()  # imported objects are exempt from garbage collection: ranks neither scan them nor copy their pages

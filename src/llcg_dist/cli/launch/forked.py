@@ -1,5 +1,7 @@
-"""Processes forked from one that has imported everything (cli/launch/fork_server.py). Torch, PyG and DGL take five
-seconds to import, and a rank must not wait until nine of them have done so on two cores.
+"""Ranks and sweep jobs as processes forked from a fork server that has imported everything they need.
+
+Importing torch, PyG and DGL takes five seconds of a core: nine ranks that each import them on two cores would start
+slowly.
 """
 
 import ctypes
@@ -13,11 +15,17 @@ from multiprocessing import forkserver
 from pathlib import Path
 from typing import Any
 
+_PR_SET_PDEATHSIG = 1
+_PR_SET_MM, _PR_SET_MM_MAP = 35, 14
+
 
 def fork_server(threads: int) -> Any:
-    """Starts it, where it does not run yet, and returns at once: it imports while the caller goes on."""
-    os.environ["OMP_NUM_THREADS"] = str(threads)  # read when libraries are imported
-    multiprocessing.set_start_method("forkserver", force=True)  # joblib's workers know a method that it does not
+    """Starts the fork server unless it runs; returns its multiprocessing context at once, while it still imports.
+
+    `threads`: OMP_NUM_THREADS of everything that is forked from it.
+    """
+    os.environ["OMP_NUM_THREADS"] = str(threads)  # libraries read it when they are imported
+    multiprocessing.set_start_method("forkserver", force=True)  # joblib sets its own in its workers
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["llcg_dist.cli.launch.fork_server"])
     forkserver.ensure_running()
@@ -25,21 +33,21 @@ def fork_server(threads: int) -> Any:
 
 
 def run_rank(overrides: Sequence[str]) -> None:
-    """In the forked process: what `-m llcg_dist.train` is to one that starts from nothing."""
+    """Runs a rank in a forked process, as `python -m llcg_dist.train` does in a new one."""
     from llcg_dist.train import main
 
     _set_command_line([sys.executable, "-m", "llcg_dist.train", *overrides], os.environ)
     code = main(overrides)
     sys.stdout.flush()
     if code:
-        os._exit(code)  # not sys.exit: as in train.py, torch's threads may still wait for ranks that are gone
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # all is done; the launcher lets it go when all ranks are
-
-
-def die_with_fork_server() -> None:
-    """In a forked process: whatever it does, it ends with the fork server, which ends with its launcher."""
-    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+        os._exit(code)  # not sys.exit: after a failure torch's threads may still wait for ranks that are gone
+    # The rank is done, but the launcher terminates it only when all ranks are: main has left SIGTERM ignored.
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def die_with_parent() -> None:
+    """Asks the kernel to kill this process with its parent; a forked process's parent is the fork server."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 class _MemoryMap(ctypes.Structure):
@@ -55,24 +63,26 @@ class _MemoryMap(ctypes.Structure):
 
 
 def _set_command_line(command: Sequence[str], environment: Mapping[str, str]) -> None:
-    """What ps, pgrep and /proc show of this process, as if it had been started so; otherwise it looks like its server.
+    """Sets the command line and environment that ps, pgrep and /proc/PID show for this process.
 
-    A courtesy: where the kernel was built without it, nothing changes.
+    Without it a forked process shows those of the fork server. Where the kernel does not support prctl(PR_SET_MM_MAP),
+    nothing changes.
     """
     arguments = b"".join(os.fsencode(word) + b"\0" for word in command)
     variables = b"".join(os.fsencode(f"{name}={value}") + b"\0" for name, value in environment.items())
-    global _shown  # the kernel reads it as long as the process lives
-    _shown = mmap.mmap(-1, len(arguments) + len(variables), mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)  # shared: not shown
-    _shown.write(arguments + variables)
-    begin = ctypes.addressof(ctypes.c_char.from_buffer(_shown))
+    global _shown_memory  # the kernel reads it as long as the process lives
+    # Private, because /proc does not show a shared mapping.
+    _shown_memory = mmap.mmap(-1, len(arguments) + len(variables), mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    _shown_memory.write(arguments + variables)
+    begin = ctypes.addressof(ctypes.c_char.from_buffer(_shown_memory))
     between, end = begin + len(arguments), begin + len(arguments) + len(variables)
     stat = Path("/proc/self/stat").read_text().rsplit(")", 1)[1].split()
     code, stack, data = stat[23:25], stat[25], stat[42:45]  # fields 26-28 and 45-47 of proc(5), counted from the third
     libc = ctypes.CDLL(None)
     libc.sbrk.restype = ctypes.c_void_p
-    known = [int(number) for number in (*code, *data)]
-    layout = _MemoryMap(*known, libc.sbrk(0), int(stack), begin, between, between, end, None, 0, 0xFFFFFFFF)
-    libc.prctl(35, 14, ctypes.byref(layout), ctypes.sizeof(layout), 0)  # PR_SET_MM, PR_SET_MM_MAP
+    unchanged = [int(number) for number in (*code, *data)]
+    layout = _MemoryMap(*unchanged, libc.sbrk(0), int(stack), begin, between, between, end, None, 0, 0xFFFFFFFF)
+    libc.prctl(_PR_SET_MM, _PR_SET_MM_MAP, ctypes.byref(layout), ctypes.sizeof(layout), 0)
 
 
-_shown: mmap.mmap | None = None
+_shown_memory: mmap.mmap | None = None

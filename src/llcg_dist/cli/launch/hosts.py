@@ -1,4 +1,4 @@
-"""Where the hosts of a job meet: a store kept by the head, on the head's address alone."""
+"""The store that all hosts of a job share, for their rendezvous: the head hosts it, on one address of its own."""
 
 import contextlib
 import errno
@@ -14,63 +14,71 @@ from llcg_dist.comm.torch_dist import host_store, reach_store
 from llcg_dist.errors import UserError
 
 STORE_TIMEOUT = timedelta(seconds=60)
-_LONGEST_WAIT_FOR_OTHERS_SECONDS = 25.0
-"""Seconds that the head keeps the store for others to see how the job ended."""
-_DEPARTURE_SECONDS = 2.0
-_CAME, _LEFT = "llcg/came", "llcg/left"
+"""How long an operation on the store may take."""
+_WAIT_FOR_OTHERS_SECONDS = 25.0
+"""How long the head keeps the store at the end of a job, so that the other hosts can read how it ended."""
+_LEAVE_SECONDS = 2.0
+"""How long another host tries to tell the head that it leaves."""
+_CONNECT_SECONDS = 5.0
+_RETRY_SECONDS = 0.5
+_POLL_SECONDS = 0.1
+_HOSTS_JOINED, _HOSTS_LEFT = "llcg/came", "llcg/left"
+"""Keys of the store that count the hosts other than the head."""
 
 
 @dataclass(frozen=True)
 class Hosts:
-    """A job on several hosts, as each of them is told."""
+    """The hosts of a job, as the launcher on one of them sees them."""
 
     count: int
     head: str
-    """Address (or name) of the host that keeps the store."""
+    """Address or name of the head: the host that hosts the store."""
     port: int
     job: str
+    """A name that only the hosts of the same job share."""
     join_timeout: float
     """Seconds to wait for the head."""
     attempts: int
-    """How often this host joins, should it lose the head for so long that torchrun's agent gives up."""
+    """How often this host joins in all, should it lose the head for so long that torchrun's agent gives up."""
     is_head: bool | None = None
-    """Whether this host is that one; None: it is if the address is its own."""
+    """Whether this host is the head; None: it is if the head's address is one of its own."""
     name: str = ""
-    """Of this host's folder among the logs, where hosts share a run_dir."""
+    """Name of this host's folder in the logs, where hosts share a run_dir."""
 
 
-class Meeting:
-    """This host's end of the store that all hosts of the job share."""
+class JobStore:
+    """This host's end of the store that all hosts of the job share: the head hosts it, the others connect to it."""
 
     def __init__(self, hosts: Hosts) -> None:
+        """Opens the store; hosts may be started in any order, so the others wait for the head."""
         listener = _listener(hosts)
         self._is_head = listener is not None
         if listener is None:
             _wait_for_head(hosts)
             self.store = reach_store(hosts.head, hosts.port, STORE_TIMEOUT)
-            self.store.add(_CAME, 1)
+            self.store.add(_HOSTS_JOINED, 1)
         else:
             self.store = host_store(listener, STORE_TIMEOUT)
 
-    def leave(self, in_haste: bool) -> None:
-        """The head goes last, unless it is in haste: without its store the others could not tell how the job ended."""
+    def leave(self, wait_for_others: bool) -> None:
+        """Leaves the job. With `wait_for_others` the head leaves last: its store tells the others how the job ended."""
         if not self._is_head:
-            # In a thread: across a cut link this would wait for minutes.
-            farewell = threading.Thread(target=self._announce_departure, daemon=True)
-            farewell.start()
-            farewell.join(_DEPARTURE_SECONDS)
-        elif not in_haste:
-            end = time.monotonic() + _LONGEST_WAIT_FOR_OTHERS_SECONDS
-            while self.store.add(_LEFT, 0) < self.store.add(_CAME, 0) and time.monotonic() < end:
-                time.sleep(0.1)
+            # In a thread, because over a link that is cut this would block for minutes.
+            thread = threading.Thread(target=self._announce_departure, daemon=True)
+            thread.start()
+            thread.join(_LEAVE_SECONDS)
+        elif wait_for_others:
+            end = time.monotonic() + _WAIT_FOR_OTHERS_SECONDS
+            while self.store.add(_HOSTS_LEFT, 0) < self.store.add(_HOSTS_JOINED, 0) and time.monotonic() < end:
+                time.sleep(_POLL_SECONDS)
 
     def _announce_departure(self) -> None:
         with contextlib.suppress(RuntimeError):  # torch's DistNetworkError: the head is out of reach
-            self.store.add(_LEFT, 1)
+            self.store.add(_HOSTS_LEFT, 1)
 
 
 def _listener(hosts: Hosts) -> socket.socket | None:
-    """At the head; None on all other hosts."""
+    """The listening socket of the store at the head; None on all other hosts."""
     if hosts.is_head is False:
         return None
     try:
@@ -89,15 +97,15 @@ def _listener(hosts: Hosts) -> socket.socket | None:
 
 
 def _wait_for_head(hosts: Hosts) -> None:
-    """Hosts are started in any order."""
+    """Waits until the head accepts connections; a UserError after hosts.join_timeout."""
     end = time.monotonic() + hosts.join_timeout
     while True:
         try:
-            socket.create_connection((hosts.head, hosts.port), timeout=5).close()
+            socket.create_connection((hosts.head, hosts.port), timeout=_CONNECT_SECONDS).close()
             return
         except OSError as error:
             if time.monotonic() > end:
                 reason = f"({error.strerror or error}); is it started, and its port open to this host?"
                 limit = f"within cluster.join_timeout={hosts.join_timeout:g} s"
                 raise UserError(f"no answer from the head at {hosts.head}:{hosts.port} {limit} {reason}") from None
-            time.sleep(0.5)
+            time.sleep(_RETRY_SECONDS)

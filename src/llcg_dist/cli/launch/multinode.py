@@ -1,4 +1,4 @@
-"""What launch/multinode.sh runs: this host's share of a job on several hosts."""
+"""Starts this host's ranks of a job on several hosts; called by launch/multinode.sh."""
 
 import argparse
 import os
@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from llcg_dist.cli.exit_codes import exit_code_of
+from llcg_dist.cli.launch.torch_logging import silence_torch_store
 from llcg_dist.config.compose import load_config
 from llcg_dist.errors import UserError
-from llcg_dist.records.console import print_error
 
 _DEFAULT_PORT = 29500
 
@@ -24,14 +25,8 @@ those of `llcg train`; run_dir must be among them."""
 
 
 def main(arguments: Sequence[str]) -> int:
-    try:
-        return _launch(arguments)
-    except UserError as error:
-        print_error(str(error))
-        return 2
-    except KeyboardInterrupt:
-        print_error("stopped by SIGINT")
-        return 130
+    """Parses the options, joins the job, runs this host's ranks; returns the exit code."""
+    return exit_code_of(lambda: _launch(arguments))
 
 
 def _launch(arguments: Sequence[str]) -> int:
@@ -45,18 +40,17 @@ def _launch(arguments: Sequence[str]) -> int:
     config = load_config(overrides)
     if not config.run_dir:
         raise UserError("run_dir: must be set for a job on several hosts, so that each start of it finds its records")
-    # Before torch is loaded: what its store has to say of lost connections, over many lines, we say in one.
-    os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
+    silence_torch_store()
     from llcg_dist.cli.launch.elastic import launch
     from llcg_dist.cli.launch.hosts import Hosts
 
     hosts = Hosts(options.hosts, head, port, options.job, config.cluster.join_timeout, 1 + options.rejoin)
-    others = [override for override in overrides if not override.startswith("run_dir=")]
-    return launch(options.here, config.cluster, Path(config.run_dir), others, hosts)
+    return launch(options.here, config.cluster, Path(config.run_dir), overrides, hosts)
 
 
 def _parser() -> argparse.ArgumentParser:
     def variable(name: str, default: object = None) -> dict[str, Any]:
+        """The default of an option, from an environment variable; without either the option is required."""
         value = os.environ.get(name, default)
         return {"default": value, "required": value is None}
 
@@ -77,7 +71,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _endpoint(head: str) -> tuple[str, int]:
-    """ADDRESS, ADDRESS:PORT, or [IPV6]:PORT."""
+    """(address, port) of --head, which is ADDRESS, ADDRESS:PORT or [IPV6]:PORT."""
     address, separator, port = head.rpartition(":")
     if not separator or head.endswith("]") or head.count(":") > 1 and not head.startswith("["):
         address, port = head, str(_DEFAULT_PORT)

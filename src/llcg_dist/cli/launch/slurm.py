@@ -1,7 +1,7 @@
-"""A job's place in a SLURM allocation: how many ranks each node starts, where they meet, and the agent of a node.
+"""Starts a job in a SLURM allocation: the number of ranks on each node, their rendezvous, the elastic agent of a node.
 
-`launch/slurm.sbatch` calls it twice: `check` once, on the first node, before anything starts; `agent` on every node.
-A sweep's jobs on SLURM (`cli/sweep/sweep.py`) start their agents with the same command.
+launch/slurm.sbatch runs this module with `check` once, on the first node, before anything starts, and with `agent` on
+every node. A sweep's jobs on SLURM (cli/sweep/job.py) start their agents with the same command.
 """
 
 import contextlib
@@ -13,63 +13,73 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from llcg_dist.cli.exit_codes import exit_code_of
+from llcg_dist.cli.launch.torch_logging import silence_torch_store
 from llcg_dist.comm.network import route_to
 from llcg_dist.config.compose import load_config
 from llcg_dist.config.schema import Config
 from llcg_dist.errors import UserError
-from llcg_dist.records.console import print_error
+
+_FIRST_PORT, _NUM_PORTS = 15_000, 15_000
+"""The range of rendezvous ports that are derived from a job's id."""
+_SCONTROL_TIMEOUT_SECONDS = 60
 
 
-def spread(ranks: int, nodes: int) -> list[int]:
-    """Ranks of each node, as even as can be; nodes that would have none are left out."""
+def ranks_per_node(ranks: int, nodes: int) -> list[int]:
+    """The number of ranks on each node, as even as possible; nodes that would have none are left out."""
     used = min(ranks, nodes)
     return [ranks // used + (node < ranks % used) for node in range(used)]
 
 
 def run_agent(config: Config, run_dir: Path, ranks: int, overrides: Sequence[str]) -> int:
-    """This node's share of the job, from what SLURM says of it; its exit code, 0 where no rank of it runs here."""
+    """Runs this node's ranks, as SLURM's environment variables describe the job; returns the exit code.
+
+    `ranks`: number of ranks of the job. 0 is returned at once where none of them runs on this node.
+    """
     from llcg_dist.cli.launch.elastic import launch
     from llcg_dist.cli.launch.hosts import Hosts
 
     environ = os.environ
     nodes = _scontrol("hostnames", environ.get("SLURM_STEP_NODELIST") or environ["SLURM_JOB_NODELIST"]).split()
-    layout, me = spread(ranks, len(nodes)), int(environ["SLURM_NODEID"])
-    if me >= len(layout):
+    layout, node = ranks_per_node(ranks, len(nodes)), int(environ["SLURM_NODEID"])
+    if node >= len(layout):
         return 0
-    _warn_of_shared_cores(layout[me] * config.cluster.threads, environ)
+    _warn_of_shared_cores(layout[node] * config.cluster.threads, environ)
     hosts = None
     if len(layout) > 1:
         job = environ["SLURM_JOB_ID"]
         port = int(environ.get("LLCG_RENDEZVOUS_PORT") or _port_of_job(job))
-        head = _own_address(_address(nodes[1])) if me == 0 else _address(nodes[0])
-        hosts = Hosts(len(layout), head, port, job, config.cluster.join_timeout, 1, is_head=me == 0, name=nodes[me])
-    return launch(layout[me], config.cluster, run_dir, overrides, hosts)
+        head = _own_address(_address(nodes[1])) if node == 0 else _address(nodes[0])
+        hosts = Hosts(len(layout), head, port, job, config.cluster.join_timeout, 1, is_head=node == 0, name=nodes[node])
+    return launch(layout[node], config.cluster, run_dir, overrides, hosts)
 
 
-def _scontrol(what: str, name: str) -> str:
-    asked = subprocess.run(["scontrol", "show", what, name], capture_output=True, text=True, timeout=60)
-    if asked.returncode:
-        raise UserError(f"scontrol show {what} {name}: {asked.stderr.strip() or asked.stdout.strip()}")
-    return asked.stdout
+def _scontrol(entity: str, name: str) -> str:
+    """The output of `scontrol show ENTITY NAME`."""
+    command = ["scontrol", "show", entity, name]
+    shown = subprocess.run(command, capture_output=True, text=True, timeout=_SCONTROL_TIMEOUT_SECONDS)
+    if shown.returncode:
+        raise UserError(f"{' '.join(command)}: {shown.stderr.strip() or shown.stdout.strip()}")
+    return shown.stdout
 
 
 def _address(node: str) -> str:
-    """Where SLURM itself reaches the node; its name, unless the administrator says otherwise."""
+    """The address at which SLURM reaches a node: its name, unless the administrator configured a NodeAddr."""
     entries = (entry.partition("=") for entry in _scontrol("node", node).split())
     return next((value for key, _, value in entries if key == "NodeAddr"), node)
 
 
-def _own_address(of_another: str) -> str:
-    """Where another node finds this one. Not this node's name: to itself that may mean a loopback address."""
-    address = route_to(of_another)
+def _own_address(other_node: str) -> str:
+    """This node's address on its route to another node. Its name would not do: here it may mean a loopback address."""
+    address = route_to(other_node)
     if address is None:
-        raise UserError(f"this node has no way to {of_another}, another node of the job")
+        raise UserError(f"this node has no way to {other_node}, another node of the job")
     return address
 
 
 def _port_of_job(job: str) -> int:
-    """The same at every node without a word between them; jobs on the same node have other ids."""
-    return 15_000 + int(job) % 15_000
+    """The rendezvous port, which every node derives from the job's id; jobs that share a node have different ids."""
+    return _FIRST_PORT + int(job) % _NUM_PORTS
 
 
 def _free_port() -> int:
@@ -86,7 +96,10 @@ def _warn_of_shared_cores(wanted: int, environ: Mapping[str, str]) -> None:
 
 
 def _settings(overrides: Sequence[str]) -> tuple[Config, list[str]]:
-    """Without a run_dir the job's id names it: SLURM keeps the id when it requeues the job, which so finds its run."""
+    """The config and the overrides with a run_dir, which the job's id names unless it is among the overrides.
+
+    SLURM keeps the id when it requeues a job, so that the job resumes in the same run_dir.
+    """
     all_overrides = [f"run_dir=runs/slurm-{os.environ['SLURM_JOB_ID']}", *overrides]
     config = load_config(all_overrides)
     if not config.run_dir:
@@ -95,36 +108,30 @@ def _settings(overrides: Sequence[str]) -> tuple[Config, list[str]]:
 
 
 def _check(overrides: Sequence[str]) -> int:
-    """Everything that can be found wrong before processes start; prints what the batch script needs to know."""
-    from llcg_dist.cli.main import check_job
+    """Checks the job and builds its parts; prints the variables that the batch script evaluates."""
+    from llcg_dist.cli.train import prepare_job
 
     with contextlib.redirect_stdout(sys.stderr):
-        ranks, run_dir = check_job(_settings(overrides)[0])
+        ranks, run_dir = prepare_job(_settings(overrides)[0])
     nodes = int(os.environ["SLURM_JOB_NUM_NODES"])
-    used = len(spread(ranks, nodes)) if ranks else 0
+    used = len(ranks_per_node(ranks, nodes)) if ranks else 0
     values = {"ranks": ranks, "nodes": used, "port": _free_port(), "run_dir": run_dir}
     print("\n".join(f"{name}={shlex.quote(str(value))}" for name, value in values.items()))
     return 0
 
 
 def _agent(overrides: Sequence[str]) -> int:
-    """The elastic agent is this very process, so that SLURM's signals reach it without one between."""
-    os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")  # before torch is loaded, as in cli/launch/multinode.py
+    """Runs the elastic agent of this node in this process, so that SLURM's signals reach it directly."""
+    silence_torch_store()
     config, all_overrides = _settings(overrides)
-    others = [override for override in all_overrides if not override.startswith("run_dir=")]
-    return run_agent(config, Path(str(config.run_dir)), int(os.environ["LLCG_RANKS"]), others)
+    return run_agent(config, Path(str(config.run_dir)), int(os.environ["LLCG_RANKS"]), all_overrides)
 
 
 def main(arguments: Sequence[str]) -> int:
-    steps = {"check": _check, "agent": _agent}
-    try:
-        return steps[arguments[0]](arguments[1:])
-    except UserError as error:
-        print_error(str(error))
-        return 2
-    except KeyboardInterrupt:
-        print_error("stopped by SIGINT")
-        return 130
+    """Runs the subcommand `check` or `agent`; returns the exit code."""
+    name, *overrides = arguments
+    subcommand = {"check": _check, "agent": _agent}[name]
+    return exit_code_of(lambda: subcommand(overrides))
 
 
 if __name__ == "__main__":

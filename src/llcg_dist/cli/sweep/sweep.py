@@ -1,12 +1,12 @@
-"""`llcg train -m`: Hydra's sweepers and launchers over jobs that stand in one stable folder.
+"""`llcg train -m`: sweeps over settings with Hydra's sweepers and launchers, in a folder that a sweep can resume in.
 
-    runs/sweeps/<what is swept>_<hash>/      named after the overrides: the same command goes on where it stopped
+    runs/sweeps/<swept keys>_<hash>/         named after the overrides: the same command resumes the sweep
         multirun.yaml                        the sweep's settings, as Hydra records them
-        algorithm.K=4,seed=1/                a run directory like any other, and Hydra's own .hydra/
+        algorithm.K=4,seed=1/                a run directory like any other, with Hydra's own .hydra/
 
-The sweeper (basic, optuna) says which jobs there are, the launcher (basic, joblib, submitit_slurm) where they run. What
-stands between the two here sees to it that a job runs once, that its graph is cut before any job starts, and that a
-failure is the job's own.
+The sweeper (basic, optuna) chooses the jobs, the launcher (basic, joblib, submitit_slurm) runs them. ResumingLauncher,
+between the two, runs each job once, partitions its graph before any job starts, and keeps its failure from ending the
+sweep.
 """
 
 import functools
@@ -28,7 +28,7 @@ from hydra.core.utils import setup_globals
 from hydra.types import HydraContext, RunMode
 from omegaconf import OmegaConf, open_dict
 
-from llcg_dist.cli.sweep.job import Outcome, run_job
+from llcg_dist.cli.sweep.job import JobOutcome, run_job
 from llcg_dist.cli.sweep.launcher import ResumingLauncher
 from llcg_dist.config.compose import explain, quoted_override, register_schema
 from llcg_dist.data.atomic_files import make_folder
@@ -42,7 +42,8 @@ _PLUGINS = {
     "hydra/launcher=submitit_slurm": ("hydra_submitit_launcher", "slurm"),
     "hydra/sweeper=optuna": ("hydra_optuna_sweeper", "optuna"),
 }
-# Where and how long a sweep runs: changing them continues the same sweep.
+"""By override: the Hydra plugin that it needs, and the package's extra that installs it."""
+
 _NOT_IN_ITS_NAME = (
     "hydra/launcher",
     "hydra.launcher.",
@@ -50,10 +51,12 @@ _NOT_IN_ITS_NAME = (
     "hydra.sweeper.n_trials",
     "hydra.sweeper.n_jobs",
 )
+"""Beginnings of overrides that say where and how long a sweep runs: with other values it is still the same sweep."""
 
 
 def sweep(overrides: Sequence[str]) -> int:
-    """0; 1 where jobs failed; 2 where all of them are the user's mistakes; 130 or 143 when told to stop."""
+    """Runs a sweep; returns the exit code: 0; 1 where jobs failed; 2 where every job failed by the user's mistake; 130
+    or 143 after SIGINT or SIGTERM."""
     install_signal_handlers()
     try:
         return _sweep(list(overrides))
@@ -64,9 +67,20 @@ def sweep(overrides: Sequence[str]) -> int:
 
 
 def _sweep(overrides: list[str]) -> int:
-    _check(overrides)
+    _check_overrides(overrides)
     parsed = _parse(overrides)
     fixed = [f"{o.get_key_element()}={o.get_value_element_as_str()}" for o in parsed if not o.is_sweep_override()]
+    config, sweeper = _compose(overrides, parsed)
+    sweep_dir = Path(config.hydra.sweep.dir)
+    make_folder(sweep_dir, "hydra.sweep.dir")
+    say(f"sweep in {sweep_dir}")
+    with RunLock(sweep_dir):
+        OmegaConf.save(config, sweep_dir / "multirun.yaml")
+        return _report(_run(sweeper, config, sweep_dir, fixed), sweep_dir)
+
+
+def _compose(overrides: list[str], parsed: Sequence[Any]) -> tuple[Any, Any]:
+    """The sweep's config as Hydra composes it, and its sweeper; whatever Hydra raises becomes a UserError."""
     register_schema()
     setup_globals()
     GlobalHydra.instance().clear()
@@ -78,9 +92,8 @@ def _sweep(overrides: list[str]) -> int:
             settings = [*_defaults(overrides, sweep_name(parsed)), *overrides]
             config = hydra.compose_config("config", settings, RunMode.MULTIRUN, with_log_configuration=False)
             context = HydraContext(config_loader=hydra.config_loader, callbacks=Callbacks(config))
-            drop_params(config, parsed)
-            sweep_dir, launcher = Path(config.hydra.sweep.dir), str(config.hydra.launcher._target_)
-            on_slurm = launcher.endswith(".SlurmLauncher")
+            drop_overridden_params(config, parsed)
+            on_slurm = str(config.hydra.launcher._target_).endswith(".SlurmLauncher")
             if on_slurm and config.hydra.launcher.tasks_per_node != 1:
                 raise UserError("hydra.launcher.tasks_per_node: must be 1; each task starts all ranks of its node")
             task = functools.partial(run_job, on_slurm=on_slurm)
@@ -89,38 +102,36 @@ def _sweep(overrides: list[str]) -> int:
         raise
     except Exception as error:  # Hydra raises its own errors, OmegaConf's, ANTLR's, and bare assertions
         raise UserError(explain(error)) from None
-    make_folder(sweep_dir, "hydra.sweep.dir")
-    say(f"sweep in {sweep_dir}")
-    with RunLock(sweep_dir):
-        OmegaConf.save(config, sweep_dir / "multirun.yaml")
-        return _run(sweeper, config, sweep_dir, fixed)
+    return config, sweeper
 
 
-def _run(sweeper: Any, config: Any, sweep_dir: Path, fixed: list[str]) -> int:
-    holder = getattr(sweeper, "sweeper", sweeper)  # optuna's plugin is a shell around the sweeper itself
-    each_once = holder.launcher = ResumingLauncher(holder.launcher, sweep_dir, fixed)
+def _run(sweeper: Any, config: Any, sweep_dir: Path, fixed: list[str]) -> dict[str, JobOutcome]:
+    """Runs the sweeper with a ResumingLauncher; returns the outcome of every job, by its name."""
+    inner_sweeper = getattr(sweeper, "sweeper", sweeper)  # optuna's plugin wraps the sweeper that holds the launcher
+    launcher = inner_sweeper.launcher = ResumingLauncher(inner_sweeper.launcher, sweep_dir, fixed)
     sweeper.validate_batch_is_legal = lambda batch: None  # a job that cannot be composed fails alone
     arguments = OmegaConf.to_container(config.hydra.overrides.task, resolve=False)
     try:
         sweeper.sweep(arguments=arguments)
     except ValueError as error:
-        if not all(outcome.code for outcome in each_once.outcomes.values()):
+        if not all(outcome.code for outcome in launcher.outcomes.values()):
             raise
-        say(f"no job succeeded ({error})")  # optuna has no best trial to name
+        say(f"no job succeeded ({error})")  # optuna raises where there is no best trial
     except Exception as error:
-        if each_once.outcomes:
+        if launcher.outcomes:
             raise
         raise UserError(explain(error)) from None
-    return _report(each_once.outcomes, sweep_dir)
+    return launcher.outcomes
 
 
-def _report(outcomes: dict[str, Outcome], sweep_dir: Path) -> int:
+def _report(outcomes: dict[str, JobOutcome], sweep_dir: Path) -> int:
+    """Prints how many jobs are done, the best trial of a search, and every failure; returns the exit code."""
     failed = [outcome for outcome in outcomes.values() if outcome.code]
     say(f"{len(outcomes) - len(failed)} of {len(outcomes)} jobs done, records in {sweep_dir}")
-    best = sweep_dir / "optimization_results.yaml"
-    if best.exists():
-        found: Any = OmegaConf.load(best)
-        say(f"best: {found.get('best_params')} with {found.get('best_value')}")
+    search_results = sweep_dir / "optimization_results.yaml"
+    if search_results.exists():
+        best: Any = OmegaConf.load(search_results)
+        say(f"best: {best.get('best_params')} with {best.get('best_value')}")
     for outcome in failed:
         print_error(f"{outcome.name}: {outcome.reason}")
     if not failed:
@@ -128,7 +139,8 @@ def _report(outcomes: dict[str, Outcome], sweep_dir: Path) -> int:
     return 2 if len(failed) == len(outcomes) and all(outcome.code == 2 for outcome in failed) else 1
 
 
-def _check(overrides: list[str]) -> None:
+def _check_overrides(overrides: list[str]) -> None:
+    """Raises a UserError for a run_dir, and for a launcher or sweeper whose plugin is not installed."""
     for override in overrides:
         if override.lstrip("+~").startswith("run_dir"):
             raise UserError(f"{override}: a sweep has a folder for every job; name the sweep's with hydra.sweep.dir=")
@@ -152,20 +164,21 @@ def _parse(overrides: list[str]) -> list[Any]:
 
 
 def _defaults(overrides: list[str], name: str) -> list[str]:
-    chosen = {override.partition("=")[0].lstrip("+") for override in overrides}
-    groups = [group for group in ("hydra/job_logging", "hydra/hydra_logging") if group not in chosen]
+    """Overrides that precede the user's: no logging of Hydra's own, the sweep's folder, and how optuna searches."""
+    given = {override.partition("=")[0].lstrip("+") for override in overrides}
+    groups = [group for group in ("hydra/job_logging", "hydra/hydra_logging") if group not in given]
     defaults = [f"{group}=none" for group in groups] + [quoted_override("hydra.sweep.dir", f"runs/sweeps/{name}")]
     if "hydra/sweeper=optuna" in overrides:
-        # The jobs' score is to be maximised, one at a time; with a seed a search repeats itself, and so goes on.
+        # A job's score is maximised, one job at a time; with a fixed seed a search proposes the same jobs when resumed.
         defaults += ["hydra.sweeper.direction=maximize", "hydra.sweeper.n_jobs=1"]
-        defaults += [] if "hydra/sweeper/sampler" in chosen else ["hydra.sweeper.sampler.seed=0"]
+        defaults += [] if "hydra/sweeper/sampler" in given else ["hydra.sweeper.sampler.seed=0"]
     return defaults
 
 
-def drop_params(config: Any, parsed: Sequence[Any]) -> None:
-    """An experiment may bring what it sweeps over (hydra.sweeper.params); the command line has the last word.
+def drop_overridden_params(config: Any, parsed: Sequence[Any]) -> None:
+    """Removes the keys that the command line sets from hydra.sweeper.params, which an experiment's file may set.
 
-    Without this a job would be named after the experiment's value and run with the command line's.
+    Otherwise a job would be named after the experiment's value and run with the command line's.
     """
     params = OmegaConf.select(config, "hydra.sweeper.params")
     with open_dict(config):
@@ -175,10 +188,10 @@ def drop_params(config: Any, parsed: Sequence[Any]) -> None:
 
 
 def sweep_name(parsed: Sequence[Any]) -> str:
-    """K=1,4_seed=0,1_<hash of all that says what is swept>: the same for the same sweep, in whatever order."""
+    """The folder of a sweep: K=1,4_seed=0,1_<hash of the overrides>, the same for the same overrides in any order."""
     lines = sorted(override.input_line for override in parsed)
-    what = [line for line in lines if not line.startswith(_NOT_IN_ITS_NAME)]
-    digest = hashlib.sha256("\n".join(what).encode()).hexdigest()[:8]
+    hashed = [line for line in lines if not line.startswith(_NOT_IN_ITS_NAME)]
+    digest = hashlib.sha256("\n".join(hashed).encode()).hexdigest()[:8]
     swept = [
         f"{override.get_key_element().rpartition('.')[2]}={override.input_line.partition('=')[2]}"
         for override in sorted(parsed, key=lambda override: override.input_line)

@@ -1,4 +1,4 @@
-"""One file per kind of source; each turns its settings into a validated Graph."""
+"""Loaders of datasets, one file per kind of source: settings of the group `dataset` -> validated Graph."""
 
 from collections.abc import Callable
 from typing import Any
@@ -9,6 +9,7 @@ from llcg_dist.data.subset import sample_nodes
 
 
 def load_dataset(config: DatasetConfig) -> Graph:
+    """Loads or generates the graph, takes the sample that dataset.subset asks for, and validates the result."""
     graph = _loader(config.source)(config)
     if config.subset is not None:
         graph = sample_nodes(graph, config.subset, config.seed)
@@ -16,9 +17,9 @@ def load_dataset(config: DatasetConfig) -> Graph:
 
 
 def content_hashes(config: DatasetConfig) -> dict[str, str]:
-    """{setting: sha256} of the files that a user's own graph is made of, as far as they are there; else empty.
+    """{setting: sha256} of the existing files of a user's own graph (dataset=files); empty for other sources.
 
-    Settings alone do not tell such graphs apart: a file may change under its name.
+    Such graphs cannot be told apart by their settings alone: the content of a file may change under the same name.
     """
     if not isinstance(config, FilesConfig):
         return {}
@@ -28,7 +29,7 @@ def content_hashes(config: DatasetConfig) -> dict[str, str]:
 
 
 def _loader(source: str) -> Callable[[Any], Graph]:
-    """Imported here: ranks read the store, and need neither pandas nor the libraries of published graphs."""
+    """The load function of a source, imported when called: ranks read the store and need no pandas, PyG or ogb."""
     from llcg_dist.data.datasets import files, mag240m, ogbn, pyg, synthetic
 
     loaders: dict[str, Callable[[Any], Graph]] = {

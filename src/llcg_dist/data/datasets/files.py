@@ -1,10 +1,9 @@
-"""The user's own graph: files of edges, node features, labels and (where there is one) a split. See docs/data.md.
+"""dataset=files: the user's own graph from files of edges, features, labels and an optional split (docs/data.md).
 
-The features' file says which nodes there are. Every other file speaks of those, by the same ids.
+The file of features determines the set of nodes; the other files refer to them by the same ids.
 """
 
 import dataclasses
-import hashlib
 from pathlib import Path
 
 import numpy as np
@@ -17,13 +16,15 @@ from llcg_dist.data.datasets.nodes import NodeIds
 from llcg_dist.data.datasets.splits import check_fractions, split_by_fractions
 from llcg_dist.data.datasets.tables import is_npy, read_npy, read_table
 from llcg_dist.data.graph import TEST, TRAIN, UNUSED, VAL, Graph
-from llcg_dist.data.rows import Array, first_not_finite
+from llcg_dist.data.rows import Array, first_nonfinite
+from llcg_dist.data.store import file_sha256
 from llcg_dist.errors import UserError
 
 _SPLITS = {"train": TRAIN, "val": VAL, "test": TEST}
 
 
 def load(config: FilesConfig) -> Graph:
+    """Reads the four files into a Graph."""
     check_fractions(config)
     labels_file = _path(config, "labels")
     nodes, graph = _read_unlabelled(config)
@@ -40,18 +41,18 @@ def load(config: FilesConfig) -> Graph:
 
 
 def load_unlabelled(config: FilesConfig) -> Graph:
-    """Edges and features alone, for a trained model to tell the rest."""
+    """A graph of edges and features alone, to predict on."""
     return _read_unlabelled(config)[1]
 
 
 def _read_unlabelled(config: FilesConfig) -> tuple[NodeIds, Graph]:
-    """Every label is unknown, every node unused."""
+    """Edges and features; every label is -1 (unknown), every node UNUSED."""
     nodes, features, feature_names = _read_features(_path(config, "features"))
     indptr, indices = _read_edges(_path(config, "edges"), nodes)
-    names = {"node": nodes.names, "feature": feature_names}
     unknown, unused = np.full(len(nodes), -1, np.int64), np.full(len(nodes), UNUSED, np.int8)
-    given = {what: found for what, found in names.items() if found is not None}
-    return nodes, Graph(indptr, indices, features, unknown, unused, num_classes=0, names=given)
+    optional_names = {"node": nodes.names, "feature": feature_names}
+    names = {item: values for item, values in optional_names.items() if values is not None}
+    return nodes, Graph(indptr, indices, features, unknown, unused, num_classes=0, names=names)
 
 
 def _path(config: FilesConfig, setting: str) -> Path:
@@ -62,13 +63,12 @@ def _path(config: FilesConfig, setting: str) -> Path:
 
 
 def content_hashes(config: FilesConfig) -> dict[str, str]:
-    """{setting: sha256} of the files that are there."""
+    """{setting: sha256} of the files that exist."""
     hashes = {}
     for setting in ("edges", "features", "labels", "split"):
         path = getattr(config, setting)
         if path is not None and Path(path).is_file():
-            with Path(path).open("rb") as file:
-                hashes[setting] = hashlib.file_digest(file, "sha256").hexdigest()
+            hashes[setting] = file_sha256(Path(path))
     return hashes
 
 
@@ -81,9 +81,10 @@ def _read_features(path: Path) -> tuple[NodeIds, Array, Array | None]:
         if values.dtype not in (np.float32, np.float16):
             with np.errstate(over="ignore"):
                 values = np.asarray(values, np.float32)
-        bad = first_not_finite(values)
-        if bad:
-            raise UserError(f"{path}: row {bad[0]}, column {bad[1]} is {values[bad]}; it must be a finite number")
+        nonfinite = first_nonfinite(values)
+        if nonfinite:
+            place = "row {}, column {}".format(*nonfinite)
+            raise UserError(f"{path}: {place} is {values[nonfinite]}; it must be a finite number")
         return NodeIds.numbered(path, len(values)), values, None
     table = read_table(path, ["node"], text=["node"])
     columns = [column for column in table.columns if column != "node"]
@@ -96,21 +97,22 @@ def _read_features(path: Path) -> tuple[NodeIds, Array, Array | None]:
 
 
 def _read_edges(path: Path, nodes: NodeIds) -> tuple[Array, Array]:
-    """(indptr, indices), each edge in both directions."""
+    """(indptr, indices) of the undirected graph."""
     if is_npy(path):
         edges = read_npy(path)
         if edges.ndim != 2 or len(edges) != 2 or edges.dtype.kind not in "iu":
-            found = f"{edges.dtype}{list(edges.shape)}"
-            raise UserError(f"{path}: must hold whole numbers in the shape [2, edges], not {found}")
-        src, dst = (nodes.find(pd.Series(row), lambda i: f"{path}: column {i}: node") for row in edges)
+            actual = f"{edges.dtype}{list(edges.shape)}"
+            raise UserError(f"{path}: must hold whole numbers in the shape [2, edges], not {actual}")
+        src, dst = (nodes.index_of(pd.Series(row), lambda i: f"{path}: column {i}: node") for row in edges)
     else:
         columns = ["src", "dst"]
         table = read_table(path, columns, text=nodes.text_columns(columns), only_required=True)
-        src, dst = (nodes.in_column(table, column) for column in columns)
+        src, dst = (nodes.index_of_column(table, column) for column in columns)
     return undirected_csr(src, dst, len(nodes))
 
 
 def _split(config: FilesConfig, nodes: NodeIds, labels: Labels) -> Array:
+    """[N] int8: read from dataset.split, or drawn by fractions from the labelled nodes."""
     if config.split is None:
         rng = np.random.default_rng(np.random.SeedSequence(config.seed))
         split = split_by_fractions(np.flatnonzero(labels.known), len(nodes), config, rng)
@@ -124,20 +126,21 @@ def _split(config: FilesConfig, nodes: NodeIds, labels: Labels) -> Array:
 
 
 def _read_split(path: Path, nodes: NodeIds, labels: Labels, config: FilesConfig) -> Array:
+    """[N] int8: the column `split`; an empty cell is UNUSED. Nodes of a split must have a label."""
     table = read_table(path, ["node", "split"], text=[*nodes.text_columns(["node"]), "split"])
     cells = table.frame["split"]
     wrong = np.flatnonzero((cells.notna() & ~cells.isin(list(_SPLITS))).to_numpy())
     if len(wrong):
         rule = f"must be one of {', '.join(_SPLITS)}, or empty for a node that is in none"
-        raise UserError(f"{table.place(wrong[0])}: column 'split' is {str(cells.iloc[wrong[0]])!r}; {rule}")
+        raise UserError(f"{table.location(wrong[0])}: column 'split' is {str(cells.iloc[wrong[0]])!r}; {rule}")
 
     def overlap(first: int, second: int) -> str:
         return f"in {cells.iloc[first]} and in {cells.iloc[second]}: splits must not overlap"
 
-    order = nodes.every_node_once(table, overlap)
+    order = nodes.row_of_each_node(table, overlap)
     split = cells.map(_SPLITS).fillna(UNUSED).to_numpy(np.int8)
     unlabelled = np.flatnonzero((split[order] != UNUSED) & ~labels.known)
     if len(unlabelled):
         row = order[unlabelled[0]]
-        raise UserError(f"{table.place(row)}: in {cells.iloc[row]}, but {config.labels} has no label for this node")
+        raise UserError(f"{table.location(row)}: in {cells.iloc[row]}, but {config.labels} has no label for this node")
     return split[order]

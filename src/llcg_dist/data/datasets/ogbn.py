@@ -11,9 +11,8 @@ import numpy as np
 import torch
 
 from llcg_dist.config.datasets import PublishedConfig
-from llcg_dist.data.csr import undirected_csr
-from llcg_dist.data.datasets.published import Statistics, check_statistics, reading, require_files
-from llcg_dist.data.datasets.splits import split_of
+from llcg_dist.data.datasets.published import Statistics, explain_read_errors, published_graph, require_files
+from llcg_dist.data.datasets.splits import split_from_nodes
 from llcg_dist.data.graph import Graph
 from llcg_dist.data.rows import Array
 
@@ -21,32 +20,30 @@ SOURCES = ("ogbn-arxiv", "ogbn-proteins", "ogbn-products")
 
 
 def load(config: PublishedConfig) -> Graph:
+    """Reads the graph from the raw files; ogbn-proteins gets the mean of its edge features as node features."""
     dataset, split = _read(config)
     graph, labels = dataset[0]
     num_nodes, edges = graph["num_nodes"], graph["edge_index"]
     features = graph["node_feat"]
     if features is None:
-        features = mean_of_edges(edges, graph["edge_feat"], num_nodes)
+        features = mean_edge_features(edges, graph["edge_feat"], num_nodes)
     multilabel = labels.shape[1] > 1
     num_classes = dataset.num_tasks if multilabel else dataset.num_classes
-    check_statistics(config.name, Statistics(num_nodes, edges.shape[1], features.shape[1], num_classes))
-    indptr, indices = undirected_csr(edges[0], edges[1], num_nodes)
-    return Graph(
-        indptr,
-        indices,
-        features=features.astype(np.float32, copy=False),
-        labels=labels.astype(np.float32) if multilabel else labels[:, 0].astype(np.int64),
-        split=split_of(num_nodes, split["train"], split["valid"], split["test"]),
-        num_classes=num_classes,
-        task="multilabel" if multilabel else "multiclass",
+    return published_graph(
+        config.name,
+        Statistics(num_nodes, edges.shape[1], features.shape[1], num_classes),
+        edges,
+        features.astype(np.float32, copy=False),
+        labels if multilabel else labels[:, 0],
+        split_from_nodes(num_nodes, split["train"], split["valid"], split["test"]),
         metric={"rocauc": "roc_auc", "acc": "accuracy"}[dataset.eval_metric],
     )
 
 
-def mean_of_edges(edges: Array, edge_features: Array, num_nodes: int) -> Array:
-    """[N, F]: each node's mean over the edges that it is an end of, 0 where there are none.
+def mean_edge_features(edges: Array, edge_features: Array, num_nodes: int) -> Array:
+    """[N, F]: the mean feature of each node's incident edges, 0 for isolated nodes.
 
-    What OGB's own example for ogbn-proteins takes as node features.
+    OGB's example for ogbn-proteins takes the same node features.
     """
 
     def summed(weights: Array | None) -> Array:
@@ -58,13 +55,14 @@ def mean_of_edges(edges: Array, edge_features: Array, num_nodes: int) -> Array:
 
 @contextlib.contextmanager
 def ogb_session() -> Iterator[None]:
-    """ogb without its side effects: no network, no chatter, and torch.load takes the index arrays that ogb saves.
+    """Runs ogb without network access and output, and lets torch.load accept the NumPy index arrays that ogb saves.
 
-    As it is imported ogb looks for a newer version of itself, in a thread that holds up the end of the process.
+    On import ogb looks for a newer version of itself, in a thread that delays the end of the process; without the
+    package `outdated` it does not.
     """
     sys.modules.setdefault("outdated", None)  # type: ignore[arg-type]
     reconstruct = np.empty(0).__reduce__()[0]
-    old_name = (reconstruct, "numpy.core.multiarray._reconstruct")  # in files written with NumPy 1
+    old_name = (reconstruct, "numpy.core.multiarray._reconstruct")  # its name in files written with NumPy 1
     dtypes = [type(np.dtype(kind)) for kind in ("int32", "int64")]
     allowed: list[Any] = [reconstruct, old_name, np.ndarray, np.dtype, *dtypes]
     with (
@@ -76,14 +74,14 @@ def ogb_session() -> Iterator[None]:
 
 
 def _read(config: PublishedConfig) -> tuple[Any, dict[str, Array]]:
-    """ogb's dataset with edges as they are listed, and its split."""
+    """(ogb's dataset with the edges as the files list them, its split as {train, valid, test: nodes})."""
     with ogb_session():
         import pandas as pd
         from ogb.io.read_graph_raw import read_csv_graph_raw
         from ogb.nodeproppred import NodePropPredDataset
 
         class WithoutCache(NodePropPredDataset):
-            """ogb caches what it read in a pickle that torch.load refuses, and adds inverse edges we add anyway."""
+            """Skips ogb's cache, a pickle that torch.load refuses, and its inverse edges, which undirected_csr adds."""
 
             def pre_process(self) -> None:
                 raw = Path(self.root) / "raw"
@@ -91,14 +89,14 @@ def _read(config: PublishedConfig) -> tuple[Any, dict[str, Array]]:
                 self.labels = pd.read_csv(raw / "node-label.csv.gz", header=None).to_numpy()
 
         folder = Path(config.root) / config.name.replace("-", "_")
-        _require(config.name, folder)
-        with reading(str(folder), "ogb"):
+        _require_raw_files(config.name, folder)
+        with explain_read_errors(str(folder), "ogb"):
             dataset = WithoutCache(config.name, root=config.root)
             return dataset, dataset.get_idx_split()
 
 
-def _require(name: str, folder: Path) -> None:
-    """All that ogb would otherwise download, or ask for on stdin."""
+def _require_raw_files(name: str, folder: Path) -> None:
+    """Raises UserError where a file is missing that ogb would otherwise download, or ask about on stdin."""
     import ogb.nodeproppred
     import pandas as pd
 

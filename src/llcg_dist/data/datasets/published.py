@@ -1,4 +1,4 @@
-"""What loaders of published graphs share: files that must be there, and figures that must come out."""
+"""Shared by the loaders of published graphs: required files, expected sizes, errors of damaged files, the Graph."""
 
 import contextlib
 import logging
@@ -10,17 +10,22 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields
 from pathlib import Path
 
-from llcg_dist.data.datasets.tables import one_line
-from llcg_dist.errors import UserError
+import numpy as np
+
+from llcg_dist.data.csr import undirected_csr
+from llcg_dist.data.graph import Graph
+from llcg_dist.data.rows import Array
+from llcg_dist.errors import UserError, one_line
 
 log = logging.getLogger(__name__)
 
-_DAMAGED = (zlib.error, zipfile.BadZipFile, pickle.UnpicklingError)
+_DECODING_ERRORS = (zlib.error, zipfile.BadZipFile, pickle.UnpicklingError)
 
 
 @dataclass(frozen=True)
 class Statistics:
-    """Edges as the source counts them: flickr and yelp both directions, arxiv and mag240m directed, else pairs."""
+    """Sizes of a graph. Edges as its source counts them: flickr and yelp in both directions, arxiv and mag240m directed
+    citations, the others undirected."""
 
     nodes: int
     edges: int
@@ -42,20 +47,31 @@ _EXPECTED = {
 }
 
 
-def check_statistics(name: str, found: Statistics) -> None:
-    """Warns where a graph is not the one that results are published for."""
-    expected = _EXPECTED.get(name, found)
+def published_graph(
+    name: str, statistics: Statistics, edges: Array, features: Array, labels: Array, split: Array, metric: str
+) -> Graph:
+    """The undirected graph of `edges` [2, M]; labels [N] make it multiclass, labels [N, C] multi-label."""
+    check_statistics(name, statistics)
+    indptr, indices = undirected_csr(edges[0], edges[1], statistics.nodes)
+    task = "multiclass" if labels.ndim == 1 else "multilabel"
+    labels = labels.astype(np.int64 if task == "multiclass" else np.float32, copy=False)
+    return Graph(indptr, indices, features, labels, split, statistics.classes, task, metric)
+
+
+def check_statistics(name: str, actual: Statistics) -> None:
+    """Logs a warning where a graph has other sizes than the one that results are published for."""
+    expected = _EXPECTED.get(name, actual)
     differing = [
-        f"{getattr(found, f.name):,} {f.name} instead of {getattr(expected, f.name):,}"
+        f"{getattr(actual, f.name):,} {f.name} instead of {getattr(expected, f.name):,}"
         for f in fields(Statistics)
-        if getattr(found, f.name) != getattr(expected, f.name)
+        if getattr(actual, f.name) != getattr(expected, f.name)
     ]
     if differing:
         log.warning("dataset %s is not the published graph: %s", name, ", ".join(differing))
 
 
 def require_files(dataset: str, paths: Iterable[Path], advice: str) -> None:
-    """Raises UserError, naming what is missing, before a standard loader would go to the network or ask on stdin."""
+    """Raises UserError that names the missing files, before a library's loader would download them or ask on stdin."""
     missing = [path for path in paths if not path.exists()]
     if missing:
         others = "".join(f", {path.name}" for path in missing[1:])
@@ -63,15 +79,15 @@ def require_files(dataset: str, paths: Iterable[Path], advice: str) -> None:
 
 
 @contextlib.contextmanager
-def reading(place: str, loader: str) -> Iterator[None]:
-    """What a standard loader raises on a damaged file, told as the user's: which files to look at."""
+def explain_read_errors(place: str, loader: str) -> Iterator[None]:
+    """Turns what a library's loader raises on a damaged file into a UserError that says where the files are."""
     try:
         yield
-    except (OSError, EOFError, ValueError, KeyError, RuntimeError, *_DAMAGED) as error:
+    except (OSError, EOFError, ValueError, KeyError, RuntimeError, *_DECODING_ERRORS) as error:
         reason = f"{type(error).__name__}: {one_line(error)}"
         raise UserError(f"{place}: {loader} cannot read its files ({reason})") from None
 
 
 def is_writable(folder: Path) -> bool:
-    """By the folder's own mode too: what is marked read-only stays as it is even for root."""
+    """Whether files may be created there. A folder whose mode is read-only is left alone even by root."""
     return os.access(folder, os.W_OK) and bool(folder.stat().st_mode & 0o222)

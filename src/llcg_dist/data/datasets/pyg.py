@@ -1,4 +1,4 @@
-"""Graphs that PyTorch Geometric's own classes read: raw files in dataset.root, as those classes lay them out."""
+"""Graphs read by PyTorch Geometric's dataset classes, from raw files in dataset.root in the layout of those classes."""
 
 import tempfile
 from dataclasses import dataclass
@@ -7,10 +7,21 @@ from typing import Any
 
 import numpy as np
 
-from llcg_dist.config.datasets import GRAPHS, FractionsConfig, HeterophilousConfig, PlanetoidConfig, PublishedConfig
-from llcg_dist.data.csr import undirected_csr
-from llcg_dist.data.datasets.published import Statistics, check_statistics, is_writable, reading, require_files
-from llcg_dist.data.datasets.splits import check_fractions, split_by_fractions, split_of
+from llcg_dist.config.datasets import (
+    GRAPH_NAMES,
+    FractionsConfig,
+    HeterophilousConfig,
+    PlanetoidConfig,
+    PublishedConfig,
+)
+from llcg_dist.data.datasets.published import (
+    Statistics,
+    explain_read_errors,
+    is_writable,
+    published_graph,
+    require_files,
+)
+from llcg_dist.data.datasets.splits import check_fractions, split_by_fractions, split_from_nodes
 from llcg_dist.data.graph import Graph
 from llcg_dist.data.rows import Array
 from llcg_dist.errors import UserError
@@ -18,11 +29,13 @@ from llcg_dist.errors import UserError
 
 @dataclass(frozen=True)
 class Source:
-    """A class of torch_geometric.datasets."""
+    """How a source is read and scored."""
 
     loader: str
+    """The class of torch_geometric.datasets."""
     metric: str = "accuracy"
     counts_both_directions: bool = False
+    """Whether its published number of edges counts each edge twice."""
 
 
 SOURCES = {
@@ -36,28 +49,25 @@ SOURCES = {
 }
 
 _BINARY = ("Minesweeper", "Tolokers", "Questions")
-"""Two classes of very different size, for which their authors report ROC-AUC."""
+"""Graphs with two classes of very different size, for which their authors report ROC-AUC."""
 
 
 def load(config: PublishedConfig) -> Graph:
+    """Reads one graph, with the split of its source or one drawn by fractions."""
     source = SOURCES[config.source]
     _check_split(config)
     data = _read(config, source)
     labels = data.y.numpy()
-    multilabel = labels.ndim == 2
     num_nodes, edges = len(data.x), data.edge_index.numpy()
-    num_classes = labels.shape[1] if multilabel else int(labels.max()) + 1
-    counted = edges.shape[1] if source.counts_both_directions else edges.shape[1] // 2
-    check_statistics(config.name, Statistics(num_nodes, counted, data.x.shape[1], num_classes))
-    indptr, indices = undirected_csr(edges[0], edges[1], num_nodes)
-    return Graph(
-        indptr,
-        indices,
-        features=data.x.numpy().astype(np.float32, copy=False),
-        labels=labels.astype(np.float32 if multilabel else np.int64),
-        split=_split(config, data, num_nodes),
-        num_classes=num_classes,
-        task="multilabel" if multilabel else "multiclass",
+    num_classes = labels.shape[1] if labels.ndim == 2 else int(labels.max()) + 1
+    num_edges = edges.shape[1] if source.counts_both_directions else edges.shape[1] // 2
+    return published_graph(
+        config.name,
+        Statistics(num_nodes, num_edges, data.x.shape[1], num_classes),
+        edges,
+        data.x.numpy().astype(np.float32, copy=False),
+        labels,
+        _split(config, data, num_nodes),
         metric="roc_auc" if config.name in _BINARY else source.metric,
     )
 
@@ -72,6 +82,7 @@ def _check_split(config: PublishedConfig) -> None:
 
 
 def _split(config: PublishedConfig, data: Any, num_nodes: int) -> Array:
+    """[N] int8: drawn by fractions, or from the masks of the PyG Data object."""
     drawn = config.split == "random" if isinstance(config, PlanetoidConfig) else isinstance(config, FractionsConfig)
     if drawn and isinstance(config, FractionsConfig):
         rng = np.random.default_rng(np.random.SeedSequence(config.seed))
@@ -82,15 +93,15 @@ def _split(config: PublishedConfig, data: Any, num_nodes: int) -> Array:
     train, val, test = masks
     if isinstance(config, PlanetoidConfig) and config.split == "full":
         train = ~(val | test)
-    return split_of(num_nodes, train, val, test)
+    return split_from_nodes(num_nodes, train, val, test)
 
 
 def _read(config: PublishedConfig, source: Source) -> Any:
-    """The class's one Data. It writes processed/ beside raw/, or to a temporary place where that is read-only."""
+    """The Data object of a PyG dataset. processed/ goes beside raw/, or to a temporary folder if that is read-only."""
     import torch_geometric.datasets
 
     loader: Any = getattr(torch_geometric.datasets, source.loader)
-    arguments = [config.root, config.name] if config.source in GRAPHS else [config.root]
+    arguments = [config.root, config.name] if config.source in GRAPH_NAMES else [config.root]
     with tempfile.TemporaryDirectory(prefix="llcg-") as scratch:
 
         def download(self: Any) -> None:
@@ -104,8 +115,8 @@ def _read(config: PublishedConfig, source: Source) -> Any:
             usable = (beside / "data.pt").exists() or is_writable(Path(self.raw_dir).parent)
             return str(beside) if usable else scratch
 
-        # The class itself, but for where it would go to the network and where it writes.
-        changed = {"_download": download, "processed_dir": property(processed_dir)}
-        offline = type(source.loader, (loader,), changed)
-        with reading(f"dataset.root={config.root}", source.loader):
+        # A subclass of PyG's class that downloads nothing, and chooses where it writes.
+        overrides = {"_download": download, "processed_dir": property(processed_dir)}
+        offline = type(source.loader, (loader,), overrides)
+        with explain_read_errors(f"dataset.root={config.root}", source.loader):
             return offline(*arguments)[0]

@@ -1,4 +1,4 @@
-"""Training, validation and test nodes."""
+"""Splits: the training, validation and test nodes of a graph as one int8 array."""
 
 from typing import Protocol
 
@@ -10,11 +10,14 @@ from llcg_dist.errors import UserError
 
 
 class Fractions(Protocol):
+    """Settings of a random split; the nodes that remain are the test set."""
+
     train_fraction: float
     val_fraction: float
 
 
 def check_fractions(config: Fractions) -> None:
+    """Raises UserError for fractions outside [0, 1] or that add up to more than 1."""
     train, val = config.train_fraction, config.val_fraction
     if not 0 < train <= 1:
         raise UserError(f"dataset.train_fraction={train}: must lie in (0, 1]")
@@ -23,15 +26,15 @@ def check_fractions(config: Fractions) -> None:
 
 
 def split_by_fractions(nodes: Array, num_nodes: int, config: Fractions, rng: np.random.Generator) -> Array:
-    """[N] int8: of `nodes`, a random share trains, a share validates, the rest tests; other nodes are unused."""
+    """[N] int8: a random split of `nodes` into TRAIN, VAL and TEST by fractions; other nodes are UNUSED."""
     check_fractions(config)
     order = rng.permutation(nodes)
     train, val = round(config.train_fraction * len(nodes)), round(config.val_fraction * len(nodes))
-    return split_of(num_nodes, order[:train], order[train : train + val], order[train + val :])
+    return split_from_nodes(num_nodes, order[:train], order[train : train + val], order[train + val :])
 
 
-def split_of(num_nodes: int, train: Array, val: Array, test: Array) -> Array:
-    """[N] int8 from three lists of nodes, or three masks."""
+def split_from_nodes(num_nodes: int, train: Array, val: Array, test: Array) -> Array:
+    """[N] int8 from three arrays of node numbers, or three masks."""
     split = np.full(num_nodes, UNUSED, np.int8)
     for nodes, value in ((train, TRAIN), (val, VAL), (test, TEST)):
         split[nodes] = value

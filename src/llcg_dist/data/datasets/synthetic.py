@@ -1,7 +1,7 @@
-"""A generated community graph on which cut edges matter.
+"""A generated graph with communities (a stochastic block model), on which dropping cut edges costs accuracy.
 
-Features alone say little about a node's class (`signal` is small against the noise), neighbours say more
-(`homophily` of the edges stay inside the class), so a model that loses its cut edges loses accuracy.
+A node's own features say little about its class (`signal` is small against the noise); its neighbours say more (a share
+`homophily` of the edges stays inside the class).
 """
 
 import numpy as np
@@ -15,7 +15,7 @@ from llcg_dist.errors import UserError
 
 
 def generate(config: SyntheticConfig) -> Graph:
-    """The graph of these settings: the same bits for the same settings."""
+    """Generates the graph; deterministic for the settings, bit by bit."""
     _check(config)
     rng = np.random.default_rng(np.random.SeedSequence(config.seed))
     classes = rng.permutation(np.arange(config.nodes) % config.classes)
@@ -34,33 +34,33 @@ def generate(config: SyntheticConfig) -> Graph:
 
 
 def _labels_of_classes(config: SyntheticConfig, rng: np.random.Generator) -> Array:
-    """[classes, labels] of 0 and 1: half of the classes have each label, rounded up."""
-    place = rng.random((config.classes, config.multilabel)).argsort(axis=0)
-    return (place < (config.classes + 1) // 2).astype(np.float32)
+    """[classes, labels] of 0 and 1: each label belongs to a random half of the classes, rounded up."""
+    rank = rng.random((config.classes, config.multilabel)).argsort(axis=0)
+    return (rank < (config.classes + 1) // 2).astype(np.float32)
 
 
 def _edges(config: SyntheticConfig, classes: Array, rng: np.random.Generator) -> tuple[Array, Array]:
-    """One end uniform; the other inside the same class with probability `homophily`, else in another class.
+    """(src, dst): src uniform; dst in the class of src with probability `homophily`, else in another class.
 
-    Drawn a piece after the other, which gives the numbers that one draw of them all would give.
+    Drawn in chunks, which gives the same numbers as one draw would.
     """
     num_edges = round(config.nodes * config.degree / 2)
     src, dst = (np.empty(num_edges, index_dtype(config.nodes, 0)) for _ in range(2))
-    inside, wanted = np.empty(num_edges, bool), np.empty(num_edges, index_dtype(config.classes, 0))
+    same_class, dst_class = np.empty(num_edges, bool), np.empty(num_edges, index_dtype(config.classes, 0))
     by_class = np.argsort(classes, kind="stable")
     size = np.bincount(classes, minlength=config.classes)
     first = np.cumsum(size) - size
-    for piece in row_slices(src):
-        src[piece] = rng.integers(config.nodes, size=len(src[piece]))
-    for piece in row_slices(src):
-        inside[piece] = rng.random(len(src[piece])) < config.homophily
-    for piece in row_slices(src):
-        own = classes[src[piece]]
+    for chunk in row_slices(src):
+        src[chunk] = rng.integers(config.nodes, size=len(src[chunk]))
+    for chunk in row_slices(src):
+        same_class[chunk] = rng.random(len(src[chunk])) < config.homophily
+    for chunk in row_slices(src):
+        own = classes[src[chunk]]
         other = (own + rng.integers(1, max(config.classes, 2), size=len(own))) % config.classes
-        wanted[piece] = np.where(inside[piece], own, other)
-    for piece in row_slices(src):
-        of_class = wanted[piece]
-        dst[piece] = by_class[first[of_class] + (rng.random(len(of_class)) * size[of_class]).astype(np.int64)]
+        dst_class[chunk] = np.where(same_class[chunk], own, other)
+    for chunk in row_slices(src):
+        of_class = dst_class[chunk]
+        dst[chunk] = by_class[first[of_class] + (rng.random(len(of_class)) * size[of_class]).astype(np.int64)]
     return src, dst
 
 

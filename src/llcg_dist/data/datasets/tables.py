@@ -1,4 +1,4 @@
-"""A user's files: CSV, Parquet and .npy, read so that whatever is wrong is told with its file, row and column."""
+"""Reading of the user's CSV, Parquet and .npy files, with errors that name the file, row and column."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,12 +9,12 @@ import numpy as np
 import pandas as pd
 
 from llcg_dist.data.rows import Array
-from llcg_dist.errors import UserError
+from llcg_dist.errors import UserError, one_line
 
 
 @dataclass(frozen=True)
 class Table:
-    """A CSV or Parquet file in memory. Empty cells are missing; the words NA, nan and null are text like any other."""
+    """A CSV or Parquet file in memory. Empty cells are missing values; the words NA, nan and null are plain text."""
 
     path: Path
     frame: pd.DataFrame
@@ -26,30 +26,28 @@ class Table:
     def __len__(self) -> int:
         return len(self.frame)
 
-    def place(self, row: int) -> str:
-        """Where a person finds the row: the line in an editor (the header is line 1), or the row's number from 0."""
+    def location(self, row: int) -> str:
+        """The file, and the line of a CSV as editors count (its header is line 1) or the row of a Parquet from 0."""
         return f"{self.path}: line {row + 2}" if is_csv(self.path) else f"{self.path}: row {row}"
 
     def require_no_empty(self, column: str) -> None:
+        """Raises UserError for the first empty cell of a column."""
         empty = np.flatnonzero(self.frame[column].isna())
         if len(empty):
-            raise UserError(f"{self.place(empty[0])}: column {column!r} is empty")
+            raise UserError(f"{self.location(empty[0])}: column {column!r} is empty")
 
     def numbers(self, column: str) -> Array:
-        """The column as float32; raises for the first cell that is not a finite number of that size."""
+        """The column as float32; raises UserError for the first cell that is not a finite float32."""
         cells = self.frame[column]
         values = pd.to_numeric(cells, errors="coerce").to_numpy(np.float64, na_value=np.nan)
         with np.errstate(over="ignore"):
             values = values.astype(np.float32)
-        bad = np.flatnonzero(~np.isfinite(values))
-        if len(bad):
-            shown = "empty" if cells.isna().iloc[bad[0]] else repr(_plain(cells.iloc[bad[0]]))
-            raise UserError(f"{self.place(bad[0])}: column {column!r} is {shown}; it must be a finite number")
+        nonfinite = np.flatnonzero(~np.isfinite(values))
+        if len(nonfinite):
+            row = nonfinite[0]
+            shown = "empty" if cells.isna().iloc[row] else repr(_plain(cells.iloc[row]))
+            raise UserError(f"{self.location(row)}: column {column!r} is {shown}; it must be a finite number")
         return values
-
-
-def one_line(error: Exception) -> str:
-    return " ".join(str(error).split())
 
 
 def is_csv(path: Path) -> bool:
@@ -61,7 +59,7 @@ def is_npy(path: Path) -> bool:
 
 
 def read_table(path: Path, required: Sequence[str], text: Sequence[str] = (), only_required: bool = False) -> Table:
-    """DataAccess .csv, .csv.gz or .parquet. Columns named in `text` are taken as they are written, e.g. 007."""
+    """Reads .csv, .csv.gz or .parquet. Columns named in `text` are read as text, so that 007 keeps its zeros."""
     _require_file(path)
     if not is_csv(path) and path.suffix != ".parquet":
         raise UserError(f"{path}: unknown kind of file; must end in .csv, .csv.gz or .parquet")
@@ -81,24 +79,25 @@ def read_table(path: Path, required: Sequence[str], text: Sequence[str] = (), on
 
 
 def _columns(path: Path) -> list[str]:
+    """The names of a file's columns, which must be unique and not empty."""
     if is_csv(path):
-        # As a row like any other: as a header, pandas would rename the second of two columns with the same name.
+        # Read as a data row: in a header, pandas would rename the second of two columns with the same name.
         columns = pd.read_csv(path, header=None, nrows=1, dtype=str, keep_default_na=False).iloc[0].tolist()
     else:
         import pyarrow.parquet
 
-        # An index without a name, which pandas writes along, is no column of the user's.
+        # pandas also writes its unnamed index, which is no column of the user's.
         columns = [name for name in pyarrow.parquet.read_schema(path).names if not name.startswith("__index_level_")]
     if "" in columns:
         raise UserError(f"{path}: column {columns.index('') + 1} has no name (written with pandas? use index=False)")
-    twice = [column for i, column in enumerate(columns) if column in columns[:i]]
-    if twice:
-        raise UserError(f"{path}: two columns are named {twice[0]!r}")
+    duplicates = [column for i, column in enumerate(columns) if column in columns[:i]]
+    if duplicates:
+        raise UserError(f"{path}: two columns are named {duplicates[0]!r}")
     return columns
 
 
 def _read_csv(path: Path, text: Sequence[str]) -> pd.DataFrame:
-    """All columns: told to leave some out, pandas would not notice a line with too many cells."""
+    """Reads all columns: with usecols, pandas would not notice a line with too many cells."""
     types = dict.fromkeys(text, str)
     frame = pd.read_csv(path, dtype=types, keep_default_na=False, na_values=[""], low_memory=False)
     if not isinstance(frame.index, pd.RangeIndex):
@@ -110,14 +109,14 @@ def _read_parquet(path: Path, columns: list[str]) -> pd.DataFrame:
     import pyarrow.parquet
 
     table = pyarrow.parquet.read_table(path, columns=columns)
-    table.validate(full=True)  # a damaged page can hold text that is none, found only when someone reads it
+    table.validate(full=True)  # a damaged page can hold invalid UTF-8, which otherwise fails only when it is read
     frame = table.to_pandas(ignore_metadata=True)
-    coded = [column for column in columns if isinstance(frame[column].dtype, pd.CategoricalDtype)]
-    return frame.astype(dict.fromkeys(coded, object))
+    categorical = [column for column in columns if isinstance(frame[column].dtype, pd.CategoricalDtype)]
+    return frame.astype(dict.fromkeys(categorical, object))
 
 
 def read_npy(path: Path) -> Array:
-    """A memory-mapped array of numbers."""
+    """Maps an .npy file of numbers into memory."""
     _require_file(path)
     try:
         array: Any = np.load(path, mmap_mode="r", allow_pickle=False)
@@ -129,13 +128,13 @@ def read_npy(path: Path) -> Array:
             reason = "it is truncated"
         raise UserError(f"{path}: not a readable .npy file: {reason}") from None
     if not isinstance(array, np.ndarray) or array.dtype.kind not in "fiub":
-        found = getattr(array, "dtype", "an .npz archive")
-        raise UserError(f"{path}: must hold an array of numbers, not {found}")
+        content = getattr(array, "dtype", "an .npz archive")
+        raise UserError(f"{path}: must hold an array of numbers, not {content}")
     return array
 
 
-def whole_numbers(cells: pd.Series) -> Array | None:
-    """The cells as int64 where every one of them is a whole number, else None."""
+def as_integers(cells: pd.Series) -> Array | None:
+    """The cells as int64 if every one of them is an integer, else None."""
     values = pd.to_numeric(cells, errors="coerce").to_numpy(np.float64, na_value=np.nan)
     if not (np.isfinite(values).all() and (values == np.floor(values)).all() and (np.abs(values) < 2**53).all()):
         return None
@@ -148,4 +147,5 @@ def _require_file(path: Path) -> None:
 
 
 def _plain(value: Any) -> Any:
+    """A NumPy scalar as the Python number that it holds."""
     return value.item() if isinstance(value, np.generic) else value

@@ -1,7 +1,7 @@
-"""Live curves elsewhere than in metrics.jsonl: TensorBoard, MLflow, Weights & Biases, all behind one small interface.
+"""Experiment loggers behind one interface: TensorBoard, MLflow, Weights & Biases.
 
-Only the server opens them, and only then are their libraries imported. metrics.jsonl is the record; a logger is a copy
-of it, made again from its rows where a run is resumed, so that no round stands anywhere twice.
+Only the server opens them, and only then are their libraries imported. metrics.jsonl is the record; a logger holds a
+copy of it. Where a run is resumed, a logger is given the recorded rows again, so that it holds every round once.
 """
 
 import importlib.util
@@ -19,61 +19,64 @@ from llcg_dist.records.loggers.comparison import compare
 log = logging.getLogger(__name__)
 
 MODULE_OF_LOGGER = {"tensorboard": "tensorboard", "mlflow": "mlflow", "wandb": "wandb"}
-"""The module that each logger needs; the extras of setup.cfg have the loggers' names."""
+"""The Python module that each logger needs; the package's extras (pip install 'llcg_dist[...]') have the same names."""
 
 
-def chosen(setting: Any) -> list[str]:
-    """The names of the loggers; `auto` is TensorBoard where it is installed."""
+def logger_names(setting: Any) -> list[str]:
+    """The loggers that the setting `logger` names; `auto` is TensorBoard where it is installed."""
     if setting == "auto":
         return ["tensorboard"] if _installed("tensorboard") else []
     return [] if setting == "none" else [setting] if isinstance(setting, str) else list(setting)
 
 
 def require_installed(config: Config) -> None:
-    for name in chosen(config.logger):
+    """Raises a UserError where a logger's library is missing."""
+    for name in logger_names(config.logger):
         if not _installed(name):
             raise UserError(f"logger={name}: not installed; pip install 'llcg_dist[{name}]', or leave it out")
 
 
 class Loggers:
-    """All loggers of a run. One that fails is left out from then on, with a warning; training goes on."""
+    """All loggers of a run. A logger that raises is dropped with a warning, and training continues without it."""
 
     def __init__(self, config: Config, run_dir: Path, rows: Iterable[dict[str, Any]]) -> None:
-        """`rows` are those that an earlier start of the run has recorded. Nothing is opened before the first round."""
+        """`rows`: the rows that a resumed run has recorded before. Loggers are opened with the first round."""
         require_installed(config)
         self._config, self._run_dir = config, run_dir
         self._points = Points()
-        self._earlier = [self._points.add(row) for row in rows]
+        self._earlier_points = [self._points.add(row) for row in rows]
         self._warnings: list[str] = []
         self._loggers: dict[str, Logger] | None = None
 
     def _start(self) -> None:
         settings = flat_items(self._config)
-        self._loggers = {name: _build(name, self._run_dir) for name in chosen(self._config.logger)}
-        self._each(lambda logger: logger.start(settings, self._earlier))
+        self._loggers = {name: _build(name, self._run_dir) for name in logger_names(self._config.logger)}
+        self._call_each(lambda logger: logger.start(settings, self._earlier_points))
 
     def round(self, row: dict[str, Any]) -> list[str]:
-        """Returns what went wrong since the last round."""
+        """Logs a row; returns warnings about loggers that failed since the last round."""
         if self._loggers is None:
             self._start()
         point = self._points.add(row)
-        self._each(lambda logger: logger.round(point))
+        self._call_each(lambda logger: logger.round(point))
         warnings, self._warnings = self._warnings, []
         return warnings
 
     def finish(self, summary: dict[str, Any]) -> None:
+        """Logs the summary and closes the loggers."""
         if self._loggers:
             table = compare(summary, self._run_dir)
-            self._each(lambda logger: logger.finish(summary, table))
+            self._call_each(lambda logger: logger.finish(summary, table))
 
-    def _each(self, call: Callable[[Logger], None]) -> None:
+    def _call_each(self, call: Callable[[Logger], None]) -> None:
+        """Calls every logger, and drops those that raise."""
         loggers = self._loggers or {}
         for name, logger in list(loggers.items()):
             try:
                 call(logger)
-            except PeerLostError:  # the heartbeat's, raised wherever the main thread is
+            except PeerLostError:  # raised by the heartbeat in whatever code the main thread runs: not the logger's
                 raise
-            except Exception as error:  # whatever three libraries may raise
+            except Exception as error:  # the libraries' own errors, which have no common base class
                 del loggers[name]
                 reason = " ".join(str(error).split())[:200] or type(error).__name__
                 self._warnings.append(f"logger={name} gave up ({reason}); metrics.jsonl goes on")

@@ -1,4 +1,4 @@
-"""What a logger is given."""
+"""The interface of an experiment logger, and the data that it is given."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,30 +7,32 @@ from typing import Any, Protocol
 from llcg_dist.records.columns import sent_bytes
 
 SCORES = ("val_score", "test_score", "train_loss")
-"""Drawn by bytes too."""
+"""Columns that are plotted over the bytes sent as well as over rounds."""
 
 
 @dataclass(frozen=True)
 class Point:
-    """A row of metrics.jsonl as curves want it: its numbers, without those that are null."""
+    """The scalars of a row of metrics.jsonl, without columns that are null or no number."""
 
     round: int
     sent: int
-    """Bytes that have crossed up to the end of this round."""
+    """Bytes sent from the start of the run to the end of this round."""
     scalars: dict[str, float]
 
     @property
     def scores(self) -> dict[str, float]:
+        """The scalars among SCORES."""
         return {key: self.scalars[key] for key in SCORES if key in self.scalars}
 
 
 class Points:
-    """Adds the bytes up from row to row."""
+    """Turns rows, added in order, into points with the running total of bytes sent."""
 
     def __init__(self) -> None:
         self._sent = 0
 
     def add(self, row: dict[str, Any]) -> Point:
+        """The point of the next row."""
         self._sent += sent_bytes(row)
         numbers = {key: value for key, value in row.items() if type(value) in (int, float) and key != "round"}
         return Point(row["round"], self._sent, numbers)
@@ -38,20 +40,25 @@ class Points:
 
 @dataclass(frozen=True)
 class Table:
+    """Text cells, as shown on the console and in the loggers."""
+
     header: list[str]
     rows: list[list[str]]
 
     def markdown(self) -> str:
+        """The table in Markdown."""
         lines = [self.header, ["---"] * len(self.header), *self.rows]
         return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
 
 
 class Logger(Protocol):
-    """May raise anything: see Loggers."""
+    """One experiment logger. Its methods may raise any exception: the logger is then dropped from the run."""
 
     def start(self, settings: dict[str, Any], earlier: Sequence[Point]) -> None:
-        """`settings` by dotted key; `earlier` are the rounds that a resumed run has behind it."""
+        """Opens the logger. `settings`: by dotted key; `earlier`: the recorded rounds of a resumed run."""
 
-    def round(self, point: Point) -> None: ...
+    def round(self, point: Point) -> None:
+        """Logs one round."""
 
-    def finish(self, summary: dict[str, Any], comparison: Table) -> None: ...
+    def finish(self, summary: dict[str, Any], comparison: Table) -> None:
+        """Logs the summary and the comparison with other runs, and closes the logger."""

@@ -1,4 +1,4 @@
-"""The run that ends beside those that have ended in the folders next to it: the table that loggers show as text."""
+"""The table that compares a finished run with the finished runs in the folders next to it; loggers show it as text."""
 
 import json
 from pathlib import Path
@@ -7,18 +7,18 @@ from typing import Any
 from llcg_dist.records.console import summary_table
 from llcg_dist.records.loggers.base import Table
 
-_MOST = 20
+_MAX_OTHER_RUNS = 20
 
 
 def compare(summary: dict[str, Any], run_dir: Path) -> Table:
     """This run first, then the newest others on the same dataset; those that cannot be read are left out."""
-    found = [path for path in run_dir.resolve().parent.glob("*/summary.json") if path.parent != run_dir.resolve()]
+    others = [path for path in run_dir.resolve().parent.glob("*/summary.json") if path.parent != run_dir.resolve()]
     names, summaries = [run_dir.name], [summary]
-    for path in sorted(found, key=lambda path: -path.stat().st_mtime)[:_MOST]:
+    for path in sorted(others, key=lambda path: -path.stat().st_mtime)[:_MAX_OTHER_RUNS]:
         try:
             other = json.loads(path.read_text())
             if other["dataset"] == summary["dataset"]:
-                summary_table([other])  # holds every column
+                summary_table([other])  # raises KeyError where a column is missing
                 names, summaries = [*names, path.parent.name], [*summaries, other]
         except (OSError, ValueError, KeyError, TypeError):
             continue

@@ -1,4 +1,4 @@
-"""MLflow: to MLFLOW_TRACKING_URI where that is set, else to files in <run_dir>/mlflow."""
+"""The MLflow logger: logs to MLFLOW_TRACKING_URI where that is set, else to files in <run_dir>/mlflow."""
 
 import json
 import os
@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-# A server that cannot be reached costs a round seconds, not MLflow's usual minutes.
+# So that an unreachable server delays a round by seconds; MLflow's defaults retry for minutes.
 os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "1")
 os.environ.setdefault("MLFLOW_HTTP_REQUEST_TIMEOUT", "10")
-# Files are all that mlflow-skinny can write without a server; MLflow wants to be told that one means it.
+# mlflow-skinny can write nothing but files without a server, and MLflow refuses them unless this is set.
 os.environ.setdefault("MLFLOW_ALLOW_FILE_STORE", "true")
 
 from mlflow import MlflowClient  # noqa: E402
@@ -18,11 +18,11 @@ from mlflow.entities import Metric, Param  # noqa: E402
 
 from llcg_dist.records.loggers.base import Point, Table  # noqa: E402
 
-_PARAMS_AT_ONCE = 100  # MLflow's own limit
+_PARAMS_PER_BATCH = 100  # MLflow's own limit
 
 
 class MLflow:
-    """One MLflow run per run directory; its id is kept in mlflow.json, for a resumed run to go on in it."""
+    """One MLflow run per run directory; its id is kept in mlflow.json, so that a resumed run continues it."""
 
     def __init__(self, run_dir: Path) -> None:
         self._run_dir = run_dir.resolve()
@@ -30,14 +30,14 @@ class MLflow:
 
     def start(self, settings: dict[str, Any], earlier: Sequence[Point]) -> None:
         self._client = MlflowClient(os.environ.get("MLFLOW_TRACKING_URI") or (self._run_dir / "mlflow").as_uri())
-        note = self._run_dir / "mlflow.json"
-        if note.exists():
-            self._run = json.loads(note.read_text())["run_id"]
+        id_file = self._run_dir / "mlflow.json"
+        if id_file.exists():
+            self._run = json.loads(id_file.read_text())["run_id"]
             history = self._client.get_metric_history(self._run, "local_steps")
             self._last_round = max((metric.step for metric in history), default=0)
         else:
             self._run = self._create_run(settings)
-            note.write_text(json.dumps({"run_id": self._run}) + "\n")
+            id_file.write_text(json.dumps({"run_id": self._run}) + "\n")
         for point in earlier:
             self.round(point)
 
@@ -47,12 +47,12 @@ class MLflow:
         experiment_id = experiment.experiment_id if experiment else self._client.create_experiment(name)
         run = str(self._client.create_run(experiment_id, run_name=self._run_dir.name).info.run_id)
         params = [Param(key, str(value)) for key, value in settings.items()]
-        for first in range(0, len(params), _PARAMS_AT_ONCE):
-            self._client.log_batch(run, params=params[first : first + _PARAMS_AT_ONCE])
+        for first in range(0, len(params), _PARAMS_PER_BATCH):
+            self._client.log_batch(run, params=params[first : first + _PARAMS_PER_BATCH])
         return run
 
     def round(self, point: Point) -> None:
-        if point.round <= self._last_round:  # logged before the crash that the run was resumed after
+        if point.round <= self._last_round:  # logged before the run was resumed
             return
         now = int(1000 * time.time())
         metrics = [Metric(key, value, now, point.round) for key, value in point.scalars.items()]

@@ -1,4 +1,7 @@
-"""`tensorboard --logdir RUN_DIR` (or a folder of runs): curves by round, scores by bytes, settings, the table."""
+"""The TensorBoard logger: curves by round, scores by bytes, settings, and the table that compares runs.
+
+Shown by `tensorboard --logdir RUN_DIR`, or with a folder of runs.
+"""
 
 import shutil
 from collections.abc import Sequence
@@ -12,7 +15,7 @@ from llcg_dist.records.loggers.base import Point, Table
 
 
 class TensorBoard:
-    """Event files in <run_dir>/tensorboard, written anew at every start."""
+    """Event files in <run_dir>/tensorboard, which are rewritten from the recorded rows when a run is resumed."""
 
     def __init__(self, run_dir: Path) -> None:
         self._folder = run_dir / "tensorboard"
@@ -21,16 +24,20 @@ class TensorBoard:
         if self._folder.exists():
             shutil.rmtree(self._folder)
         self._writer = SummaryWriter(str(self._folder), flush_secs=10)
-        shown = {key: value if type(value) in (bool, int, float) else str(value) for key, value in settings.items()}
-        experiment, start, self._end = hparams(shown, {"best_val_score": None, "test_score_at_best_val": None})
-        for part in (experiment, start):
-            self._writer._get_file_writer().add_summary(part)
+        hyperparameters = {
+            key: value if type(value) in (bool, int, float) else str(value) for key, value in settings.items()
+        }
+        experiment, start, self._end = hparams(
+            hyperparameters, {"best_val_score": None, "test_score_at_best_val": None}
+        )
+        for event in (experiment, start):
+            self._writer._get_file_writer().add_summary(event)
         for point in earlier:
             self.round(point)
 
     def round(self, point: Point) -> None:
         for key, value in point.scalars.items():
-            self._writer.add_scalar(f"{_room(key)}/{key}", value, point.round)
+            self._writer.add_scalar(f"{_section(key)}/{key}", value, point.round)
         for key, value in point.scores.items():
             self._writer.add_scalar(f"by_bytes/{key}", value, point.sent)
 
@@ -43,9 +50,9 @@ class TensorBoard:
         self._writer.close()
 
 
-def _room(key: str) -> str:
-    """TensorBoard folds curves into sections by what stands before the slash."""
-    for word, room in {"score": "scores", "loss": "scores", "bytes": "bytes", "seconds": "seconds"}.items():
+def _section(key: str) -> str:
+    """The section of a curve, by its column; TensorBoard groups curves by the text before the slash."""
+    for word, section in {"score": "scores", "loss": "scores", "bytes": "bytes", "seconds": "seconds"}.items():
         if word in key:
-            return room
+            return section
     return "other"

@@ -1,4 +1,7 @@
-"""Weights & Biases, as its own variables say: WANDB_MODE=offline writes files in <run_dir>/wandb for `wandb sync`."""
+"""The Weights & Biases logger, configured by W&B's own environment variables.
+
+With WANDB_MODE=offline it writes files to <run_dir>/wandb, for `wandb sync`.
+"""
 
 import json
 import os
@@ -12,23 +15,23 @@ import wandb
 
 from llcg_dist.records.loggers.base import Point, Table
 
-_LIMIT = 30.0
-"""Seconds to wait for the server at the start."""
+_INIT_TIMEOUT_SECONDS = 30.0
+"""How long to wait for the W&B server at the start."""
 
 
 class WandB:
-    """One W&B run per run directory; its id is kept in wandb.json, for a resumed run to go on in it."""
+    """One W&B run per run directory; its id is kept in wandb.json, so that a resumed run continues it."""
 
     def __init__(self, run_dir: Path) -> None:
         self._run_dir = run_dir.resolve()
 
     def start(self, settings: dict[str, Any], earlier: Sequence[Point]) -> None:
-        note = self._run_dir / "wandb.json"
-        if not note.exists():
-            note.write_text(json.dumps({"id": uuid.uuid4().hex[:12]}) + "\n")
-        id_ = json.loads(note.read_text())["id"]
+        id_file = self._run_dir / "wandb.json"
+        if not id_file.exists():
+            id_file.write_text(json.dumps({"id": uuid.uuid4().hex[:12]}) + "\n")
+        id_ = json.loads(id_file.read_text())["id"]
         offline = os.environ.get("WANDB_MODE") == "offline"
-        if offline:  # files cannot be gone on in: they are written anew
+        if offline:  # an offline run's files cannot be appended to: they are rewritten
             for folder in self._run_dir.glob(f"wandb/offline-run-*-{id_}"):
                 shutil.rmtree(folder)
         self._run = wandb.init(
@@ -38,7 +41,7 @@ class WandB:
             dir=self._run_dir,
             config=settings,
             resume=None if offline else "allow",
-            settings=wandb.Settings(init_timeout=_LIMIT, silent=True, console="off"),
+            settings=wandb.Settings(init_timeout=_INIT_TIMEOUT_SECONDS, silent=True, console="off"),
         )
         self._run.define_metric("sent_bytes", hidden=True)
         self._run.define_metric("by_bytes/*", step_metric="sent_bytes")
@@ -47,7 +50,7 @@ class WandB:
             self.round(point)
 
     def round(self, point: Point) -> None:
-        if point.round < self._next_round:  # logged before the crash that the run was resumed after
+        if point.round < self._next_round:  # logged before the run was resumed
             return
         by_bytes = {f"by_bytes/{key}": value for key, value in point.scores.items()}
         self._run.log(point.scalars | by_bytes | {"sent_bytes": point.sent}, step=point.round, commit=True)

@@ -1,4 +1,4 @@
-"""What launch/multinode.sh says before anything starts, and where hosts meet."""
+"""What launch/multinode.sh says before anything starts."""
 
 import os
 import subprocess
@@ -7,9 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from llcg_dist.cli.launch.hosts import Hosts, Meeting
 from llcg_dist.cli.launch.multinode import _endpoint, main
-from llcg_dist.comm.network import interfaces, listen_on
 from llcg_dist.errors import UserError
 
 SCRIPT = Path(__file__).parents[4] / "launch" / "multinode.sh"
@@ -69,13 +67,3 @@ def test_the_script_explains_itself() -> None:
     for argument in ("--head", "--hosts", "--here", "--job", "--rejoin"):
         assert argument in done.stdout
         assert argument in head_comment
-
-
-def test_a_port_that_is_taken_on_the_head() -> None:
-    own = [address for name, found in interfaces().items() if name != "lo" for address in found if "." in address]
-    if not own:
-        pytest.skip("this machine has no address but loopback")
-    with listen_on(own[0], 0) as taken:
-        port = taken.getsockname()[1]
-        with pytest.raises(UserError, match=f"port {port} cannot be used .*in use.*; choose another"):
-            Meeting(Hosts(2, own[0], port, "job", 1.0, 1))

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given
+from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from llcg_dist.config.compose import load_config
@@ -147,6 +148,7 @@ def test_without_a_split_labelled_nodes_are_drawn(tmp_path: Path) -> None:
     assert any((splits[0] != other).any() for other in splits[2:])
 
 
+@hypothesis_settings(max_examples=25)
 @given(st.permutations("abcdef"), st.permutations("abcdef"), st.permutations(range(7)))
 def test_the_order_of_rows_means_nothing(nodes: list[str], labels: list[str], edges: list[int]) -> None:
     def by(text: str, order: list[str]) -> str:
@@ -190,7 +192,7 @@ def test_a_file_that_changes_under_its_name_is_noticed(tmp_path: Path) -> None:
 
 def test_parts_of_changed_files_do_not_mix(tmp_path: Path) -> None:
     """The machines' parts are matched by store_id: an old copy on one host must not be taken for the new."""
-    ids = []
+    ids: list[str] = []
     for labels in (LABELS, LABELS.replace("d,\n", "d,tea\n")):
         write(tmp_path, labels=labels)
         config = load_config([*settings(tmp_path), f"partition.root={tmp_path / str(len(ids))}"])

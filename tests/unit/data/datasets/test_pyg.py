@@ -1,26 +1,21 @@
 """Graphs that PyG's classes read: real ones, and small ones in the same raw formats."""
 
 import logging
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from llcg_dist.config.compose import load_config
-from llcg_dist.data.datasets.published import Statistics, check_statistics
 from llcg_dist.data.graph import TEST, TRAIN, UNUSED, VAL, Graph
-from llcg_dist.data.partition import store_path
 from llcg_dist.errors import UserError
 from tests.helpers.raw_files import (
     EDGES,
     NODES,
     SPLIT,
-    alone,
     edges_of,
     features,
     loaded,
+    no_network,
     real_data,
     several_labels,
     undirected,
@@ -28,7 +23,7 @@ from tests.helpers.raw_files import (
     write_graphsaint,
 )
 
-pytestmark = pytest.mark.usefixtures(alone.__name__)
+pytestmark = pytest.mark.usefixtures(no_network.__name__)
 
 
 def sizes(graph: Graph) -> list[int]:
@@ -182,37 +177,3 @@ def test_a_damaged_file(file: str, tmp_path: Path) -> None:
 def test_settings_that_name_no_graph(settings: list[str], rule: str, tmp_path: Path) -> None:
     with pytest.raises(UserError, match=f"^{rule}"):
         loaded(tmp_path, *settings)
-
-
-def test_stores_of_different_graphs_have_different_names() -> None:
-    def name(*overrides: str) -> str:
-        return store_path(load_config([*overrides, "cluster.num_machines=8"])).name
-
-    assert name("dataset=planetoid") == "planetoid_Cora-metis-8-0"
-    assert name("dataset=planetoid", "dataset.name=PubMed") == "planetoid_PubMed-metis-8-0"
-    assert name("dataset=ogbn-arxiv", "dataset.root=/elsewhere") == "ogbn-arxiv-metis-8-0"
-    assert name("dataset=flickr") == "flickr-metis-8-0"
-    special = {
-        name("dataset=planetoid", "dataset.split=full"),
-        name("dataset=heterophilous", "dataset.split=1"),
-        name("dataset=heterophilous", "dataset.split=2"),
-        name("dataset=flickr", "dataset.subset=100"),
-    }
-    assert len(special) == 4
-    assert not special & {name("dataset=planetoid"), name("dataset=heterophilous"), name("dataset=flickr")}
-
-
-def test_published_figures_raise_no_warning(caplog: pytest.LogCaptureFixture) -> None:
-    check_statistics("ogbn-arxiv", Statistics(169_343, 1_166_243, 128, 40))
-    assert caplog.records == []
-    check_statistics("ogbn-arxiv", Statistics(169_343, 1_166_243, 12, 40))
-    assert caplog.messages == ["dataset ogbn-arxiv is not the published graph: 12 features instead of 128"]
-
-
-def test_the_command_ends_with_code_2_and_one_line(tmp_path: Path) -> None:
-    """With nobody at stdin, and at once: ogb itself would ask before a download of this size."""
-    command = [sys.executable, "-m", "llcg_dist.cli.main", "partition", "dataset=ogbn-products", "dataset.root=here"]
-    ended = subprocess.run(command, cwd=tmp_path, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120)
-    assert ended.returncode == 2
-    assert ended.stderr.startswith("llcg: error: dataset=ogbn-products: no file here/ogbn_products/")
-    assert ended.stderr.count("\n") == 1

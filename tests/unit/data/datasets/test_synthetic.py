@@ -1,6 +1,9 @@
 """The generated graph has what was asked for."""
 
+import tracemalloc
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -8,6 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from llcg_dist.config.datasets import SyntheticConfig
+from llcg_dist.data import csr, cut
+from llcg_dist.data import rows as rows_module
 from llcg_dist.data.datasets import load_dataset
 from llcg_dist.data.datasets.synthetic import generate
 from llcg_dist.data.graph import TEST, TRAIN, VAL, Graph
@@ -92,7 +97,10 @@ def test_every_allowed_setting_gives_a_valid_graph(
         train_fraction=1.0,
         val_fraction=0.0,
     )
-    assert load_dataset(config).num_nodes == nodes
+    graph = load_dataset(config)
+    assert (graph.num_nodes, graph.num_features, graph.num_classes) == (nodes, features, min(classes, nodes))
+    assert set(graph.labels.tolist()) == set(range(min(classes, nodes)))
+    assert len(graph.nodes_in(TRAIN)) == nodes
 
 
 def test_splits_that_fill_the_graph_are_allowed() -> None:
@@ -130,13 +138,48 @@ def test_splits_that_fill_the_graph_are_allowed() -> None:
         ("val_fraction", 0.6),
     ],
 )
-def test_bad_settings_are_refused_by_name(key: str, value: float) -> None:
+def test_bad_settings_are_refused_by_name(key: str, value: Any) -> None:
     with pytest.raises(UserError, match=rf"^dataset\.{key}=") as refused:
         load_dataset(replace(CONFIG, **{key: value}))
     assert "\n" not in str(refused.value)
 
 
-@pytest.mark.parametrize(("key", "value"), [("train_fraction", 1e-6), ("signal", float("inf"))])
-def test_settings_whose_graph_cannot_train_are_refused(key: str, value: float) -> None:
-    with pytest.raises(UserError, match="dataset"):
-        load_dataset(replace(CONFIG, **{key: value}))
+def test_settings_whose_graph_cannot_train_are_refused() -> None:
+    with pytest.raises(UserError, match="^dataset=synthetic: there is no training node"):
+        load_dataset(replace(CONFIG, train_fraction=1e-6))
+    with pytest.raises(UserError, match="^dataset=synthetic: features of node 0 are not finite"):
+        load_dataset(replace(CONFIG, signal=float("inf")))
+
+
+NODES, EDGES = 50_000, 1_000_000
+LARGE = SyntheticConfig(nodes=NODES, degree=2 * EDGES / NODES, classes=47, features=16)
+
+
+def peak_bytes(make: Callable[[], object]) -> int:
+    """The most that NumPy held at a time."""
+    tracemalloc.start()
+    try:
+        make()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_graph_is_generated_in_little_more_than_its_own_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In chunks that are small against it: both directions (8 bytes an edge), the list of edges (8), one chunk."""
+    for module in (csr, cut):
+        monkeypatch.setattr(module, "ENTRIES_PER_CHUNK", EDGES // 16)
+    monkeypatch.setattr(rows_module.row_slices, "__defaults__", (EDGES // 16,))
+    held = NODES * (16 * 4 + 8 * 8)  # features, labels, and a few arrays of a number for every node
+    assert peak_bytes(lambda: generate(LARGE)) <= held + 30 * EDGES
+
+
+def test_the_size_of_the_chunks_does_not_show_in_the_graph(monkeypatch: pytest.MonkeyPatch) -> None:
+    config = SyntheticConfig(nodes=2000, degree=12.0)
+    at_once = generate(config)
+    for module in (csr, cut):
+        monkeypatch.setattr(module, "ENTRIES_PER_CHUNK", 700)
+    monkeypatch.setattr(rows_module.row_slices, "__defaults__", (777,))  # neither divides what is drawn
+    chunked = generate(config)
+    for name in ("indptr", "indices", "features", "labels", "split"):
+        assert np.array_equal(getattr(at_once, name), getattr(chunked, name)), name

@@ -1,0 +1,24 @@
+"""The exit codes of the command line: 0 done, 2 the user's mistake, 130 after SIGINT, 1 anything else."""
+
+from collections.abc import Callable
+
+from llcg_dist.errors import TrainingError, UserError
+from llcg_dist.records.console import print_error
+
+
+def exit_code_of(command: Callable[[], int]) -> int:
+    """Runs a command and returns its exit code; errors that it is expected to raise become one line on stderr."""
+    try:
+        return command()
+    except UserError as error:
+        print_error(str(error))
+        return 2
+    except MemoryError as error:
+        print_error(f"not enough memory ({error}); use a smaller graph (dataset.subset), or a host with more")
+        return 2
+    except TrainingError as error:
+        print_error(str(error))
+        return 1
+    except KeyboardInterrupt:
+        print_error("stopped by SIGINT")
+        return 130

@@ -1,0 +1,57 @@
+"""`llcg partition [--share PARTS --to FOLDER] [overrides]`: cuts the graph into parts and shows them in a table."""
+
+from pathlib import Path
+from typing import Any
+
+from llcg_dist.algorithms import build_algorithm
+from llcg_dist.config.compose import load_config
+from llcg_dist.data.cut import label_skew
+from llcg_dist.data.partition import ensure_store
+from llcg_dist.data.share import write_share
+from llcg_dist.errors import UserError
+from llcg_dist.records.console import percent, say, table
+
+
+def partition(arguments: list[str]) -> int:
+    """Builds the store of parts where it is missing; with --share also copies some of the parts to a folder."""
+    overrides, share, target = _split_share_options(arguments)
+    config = load_config(overrides)
+    store, manifest = ensure_store(config, say, build_algorithm(config).data_access)
+    print_parts(manifest)
+    say(f"parts in {store}")
+    if share:
+        say(f"share of {share} in {write_share(store, manifest['num_parts'], share.split(','), Path(target))}")
+    return 0
+
+
+def _split_share_options(arguments: list[str]) -> tuple[list[str], str, str]:
+    """The overrides, and the values of --share and --to, which are empty where the options are missing."""
+    overrides, options = list(arguments), {"--share": "", "--to": ""}
+    for option in options:
+        if option in overrides:
+            index = overrides.index(option)
+            options[option] = overrides[index + 1] if index + 1 < len(overrides) else ""
+            del overrides[index : index + 2]
+    given = {"--share", "--to"} & set(arguments)
+    if bool(options["--share"]) != bool(options["--to"]) or given and not options["--to"]:
+        raise UserError("llcg partition: --share PARTS and --to FOLDER go together, e.g. --share 0,2 --to /mnt/host2")
+    return overrides, options["--share"], options["--to"]
+
+
+def print_parts(manifest: dict[str, Any]) -> None:
+    """Shows a store's manifest as a table: size, training nodes, cut edges and label skew of every part."""
+    rows = [
+        [
+            f"part {p}",
+            f"{part['nodes']:,}",
+            f"{part['edges']:,}",
+            f"{part['train_nodes']:,}",
+            f"{part['cut_edges']:,}",
+            percent(label_skew(part["label_counts"], manifest["label_counts"])),
+            f"{part['bytes'] / 1e6:.1f}",
+        ]
+        for p, part in enumerate(manifest["parts"])
+    ]
+    say(table(["", "nodes", "edges", "train nodes", "cut edges", "label skew %", "MB"], rows))
+    share = manifest["cut_edges"] / max(1, manifest["num_edges"])
+    say(f"{manifest['cut_edges']:,} of {manifest['num_edges']:,} edges are cut ({100 * share:.1f} %)")

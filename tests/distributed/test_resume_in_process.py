@@ -1,0 +1,117 @@
+"""Exact resume where no crash is needed: on loopback, where the same code decides from which round to go on."""
+
+import contextlib
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from llcg_dist.errors import UserError
+from tests.helpers.resuming import JOB, ROUNDS, assert_undisturbed
+from tests.helpers.run_files import model_bytes, rows, rows_without_times, summary
+from tests.helpers.training import on_loopback, train_in_process
+
+TINY = ["experiment=tiny"]
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return on_loopback(tmp_path_factory.mktemp("undisturbed"), "run", *JOB)
+
+
+@contextmanager
+def small_disk(folder: Path, kilobytes: int) -> Iterator[Path]:
+    folder.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", f"size={kilobytes}k", "tmpfs", str(folder)], capture_output=True
+    )
+    if mounted.returncode:
+        pytest.skip("this user may not mount a tmpfs")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+def test_a_longer_run_goes_on_where_the_shorter_ended(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    settings = [*TINY, "algorithm=psgd_pa"]
+    on_loopback(tmp_path, "grown", *settings, "num_rounds=7")
+    grown = on_loopback(tmp_path, "grown", *settings, "num_rounds=12")
+    assert "going on after round 7\n" in capsys.readouterr().out
+    at_once = on_loopback(tmp_path, "at_once", *settings, "num_rounds=12")
+    assert model_bytes(grown) == model_bytes(at_once)
+    assert rows_without_times(grown) == rows_without_times(at_once)
+    assert summary(grown)["total_bytes"] == summary(at_once)["total_bytes"]
+
+
+def test_other_settings_are_refused_with_the_keys_that_differ(tmp_path: Path) -> None:
+    run = on_loopback(tmp_path, "run", *TINY)
+    before = model_bytes(run)
+    for changed, named in (
+        ("algorithm.K=5", r"algorithm\.K \(2\.0 there, 5\.0 here\)"),
+        ("num_rounds=2", "num_rounds"),
+    ):
+        with pytest.raises(UserError, match=named):
+            on_loopback(tmp_path, "run", *TINY, changed)
+    on_loopback(tmp_path, "run", *TINY, "cluster.threads=1", "cluster.timeout=7")  # where and how it runs may change
+    assert model_bytes(run) == before
+    with pytest.raises(UserError, match="resume=never"):
+        on_loopback(tmp_path, "run", *TINY, "resume=never")
+    with pytest.raises(UserError, match="resume=must"):
+        on_loopback(tmp_path, "new", *TINY, "resume=must")
+
+
+def test_torn_checkpoints_are_passed_over(
+    undisturbed: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run_dir = shutil.copytree(undisturbed, tmp_path / "run")
+    shutil.copytree(undisturbed.parent / "parts", tmp_path / "parts")
+    for name in ("summary.json", "model.pt"):
+        (run_dir / name).unlink()
+    for path in (run_dir / "checkpoints").glob(f"*-r{ROUNDS:06d}-*"):
+        path.write_bytes(path.read_bytes()[:-1])
+    on_loopback(tmp_path, "run", *JOB)
+    assert f"going on after round {ROUNDS - 1}\n" in capsys.readouterr().out
+    assert_undisturbed(run_dir, undisturbed)
+
+
+def test_only_the_checkpoints_that_are_kept_stay(undisturbed: Path) -> None:
+    kept = sorted({path.name.split("-")[1] for path in (undisturbed / "checkpoints").iterdir()})
+    assert kept[-1] == f"r{ROUNDS:06d}"
+    assert 2 <= len(kept) <= 4  # two that every rank has, and the two since of which that is not known yet
+
+
+def test_a_full_disk_costs_checkpoints_not_the_run(undisturbed: Path, tmp_path: Path) -> None:
+    shutil.copytree(undisturbed.parent / "parts", tmp_path / "parts")
+    with small_disk(tmp_path / "disk", 64) as disk:
+        run_dir = on_loopback(tmp_path, "run", *JOB, f"checkpoint.dir={disk}")
+        assert_undisturbed(run_dir, undisturbed)
+        told = [row for row in rows(run_dir) if any("No space left on device" in text for text in row["warnings"])]
+        assert told
+        assert 0 < rows(run_dir)[-1]["checkpoint_round"] < ROUNDS
+        for name in ("summary.json", "model.pt"):
+            (run_dir / name).unlink()
+        on_loopback(tmp_path, "run", *JOB, f"checkpoint.dir={disk}", "resume=must")
+        assert_undisturbed(run_dir, undisturbed)
+
+
+def fill(disk: Path) -> None:
+    with (disk / "filler").open("wb", buffering=0) as file, contextlib.suppress(OSError):
+        while True:
+            file.write(bytes(1024))
+
+
+def test_a_run_that_cannot_write_its_result_fails_and_keeps_the_old_one(tmp_path: Path) -> None:
+    with small_disk(tmp_path / "disk", 256) as disk:
+        settings = [*TINY, "checkpoint.keep=1"]
+        run_dir = disk / "run"
+        places = [f"partition.root={tmp_path}/parts", f"run_dir={run_dir}"]
+        train_in_process(*settings, *places)
+        before = model_bytes(run_dir), summary(run_dir)
+        fill(disk)
+        with pytest.raises(OSError, match="No space"):
+            train_in_process(*settings, *places, "num_rounds=9")
+        assert (model_bytes(run_dir), summary(run_dir)) == before

@@ -1,0 +1,66 @@
+"""Methods by their name: what each may read and send, and what it does with the machines' models."""
+
+import pytest
+import torch
+from torch import Tensor
+
+from llcg_dist.algorithms import build_algorithm
+from llcg_dist.comm.ledger import Kind
+from llcg_dist.config.compare import flat_items
+from llcg_dist.config.compose import load_config
+from llcg_dist.data.derived import DataAccess
+from llcg_dist.errors import UserError
+
+P, F, G = Kind.PARAMETERS, Kind.FEATURES, Kind.GRADIENTS
+METHODS = {
+    "psgd_pa": ({P}, DataAccess.PART, True),
+    "llcg": ({P}, DataAccess.PART, True),
+    "subgraph_approx": ({P}, DataAccess.PART_AND_HALO, True),
+    "ggs": ({P, F}, DataAccess.FULL_TOPOLOGY, True),
+    "full_sync": ({P, F, G}, DataAccess.FULL_TOPOLOGY, True),
+    "single": ({P}, DataAccess.PART, False),
+    "server_only": ({P}, DataAccess.PART, False),
+}
+"""Kinds of message that may cross, what a machine reads, and whether there are machines at all."""
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_what_may_cross_and_be_read(name: str) -> None:
+    method = build_algorithm(load_config([f"algorithm={name}"]))
+    assert (set(method.allowed_messages), method.data_access, method.trains_on_parts) == METHODS[name]
+    assert method.shares_gradients is (name == "full_sync")
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_averages_corrections_and_local_steps_by_hand(name: str) -> None:
+    method = build_algorithm(load_config([f"algorithm={name}", "algorithm.K=2", "algorithm.rho=1.0", "num_rounds=3"]))
+    start, updates = torch.tensor([9.0, 9.0]), [torch.tensor([1.0, 2.0]), torch.tensor([5.0, 4.0])]
+    average = method.average(start, updates, [3.0, 1.0])
+    assert average.tolist() == ([9.0, 9.0] if name == "server_only" else [2.0, 2.5])
+    taken: list[tuple[int, int | str]] = []
+
+    def correction_steps(theta: Tensor, round_: int, steps: int | str) -> Tensor:
+        taken.append((round_, steps))
+        return theta + 1
+
+    corrected = method.correct(average, 7, correction_steps)
+    corrects = name in ("llcg", "server_only")
+    assert (corrected - average).tolist() == ([1.0, 1.0] if corrects else [0.0, 0.0])
+    assert taken == ([(7, 1)] if corrects else [])
+    assert method.local_steps() == ([0, 0, 0] if name == "server_only" else [2, 2, 2])
+
+
+def test_the_three_kinds_of_llcg() -> None:
+    """The publication to the letter, with recalibration, and with everything that helps; the same class behind them."""
+    paper, llcg, plus = (load_config([f"algorithm={name}"]) for name in ("llcg_paper", "llcg", "llcg_plus"))
+    assert {type(build_algorithm(config)).__name__ for config in (paper, llcg, plus)} == {"Llcg"}
+    as_llcg = flat_items(llcg) | {"algorithm.name": "llcg_paper", "algorithm.batchnorm_stats": "average"}
+    assert flat_items(paper) == as_llcg
+    own = {"algorithm.name": "llcg_plus", "algorithm.S": 4, "algorithm.batchnorm_stats": "best"}
+    assert flat_items(plus) == flat_items(llcg) | own
+
+
+def test_an_unknown_algorithm_is_refused_however_it_is_named() -> None:
+    with pytest.raises(UserError, match="algorithm") as refused:
+        build_algorithm(load_config(["algorithm.name=fedavg"]))
+    assert "psgd_pa" in str(refused.value)

@@ -1,0 +1,61 @@
+"""What the rules make of a host: versions, interfaces, devices, cores, processes."""
+
+import pytest
+
+from llcg_dist.config.schema import ClusterConfig
+from llcg_dist.doctor.findings import ERROR, OK, WARN
+from llcg_dist.doctor.host import TESTED_VERSIONS
+from llcg_dist.doctor.host_rules import check_cores, check_devices, check_host, check_processes, check_versions
+from tests.helpers.doctor_facts import host, levels, only
+
+
+def test_versions() -> None:
+    exact: dict[str, str | None] = dict(TESTED_VERSIONS)
+    assert levels(check_versions(exact | {"torch": "2.13.0+cpu", "python": "3.11.9"})) == {OK}
+    assert "dgl 2.1.0" in only(check_versions(exact | {"dgl": "2.1.0"}), WARN).what
+    assert "python 3.1.1" in only(check_versions(exact | {"python": "3.1.1"}), WARN).what
+    assert "dgl" in only(check_versions(exact | {"dgl": None}), ERROR).what
+
+
+def test_an_interface_that_is_not_there_is_an_error_that_lists_those_that_are() -> None:
+    finding = only(check_host(host(wanted_interface="eth7"), ClusterConfig(), ranks=3), ERROR)
+    assert "eth7" in finding.what
+    assert "eth0 10.0.0.5" in finding.advice
+
+
+def test_no_port_is_an_error_unless_there_is_one_process() -> None:
+    deaf = host(listen_failure="Cannot assign requested address")
+    assert "127.0.0.1" in only(check_host(deaf, ClusterConfig(), ranks=3), ERROR).what
+    assert levels(check_host(deaf, ClusterConfig(), ranks=1)) == {OK}
+
+
+@pytest.mark.parametrize(
+    ("gpus", "device", "backend", "ranks", "level"),
+    [
+        (0, "auto", "auto", 5, OK),
+        (0, "cuda", "auto", 5, ERROR),
+        (0, "auto", "nccl", 5, ERROR),
+        (0, "cuda", "loopback", 1, ERROR),
+        (2, "cuda", "nccl", 5, ERROR),
+        (5, "cpu", "nccl", 5, ERROR),
+        (2, "auto", "auto", 5, OK),
+        (5, "auto", "auto", 5, OK),
+        (5, "cuda", "nccl", 5, OK),
+        (2, "cpu", "gloo", 5, OK),
+    ],
+)
+def test_devices(gpus: int, device: str, backend: str, ranks: int, level: str) -> None:
+    (finding,) = check_devices(gpus, ClusterConfig(device=device, backend=backend), ranks)
+    assert finding.level == level
+    assert finding.advice or level == OK
+
+
+def test_more_threads_than_cores_are_a_warning_and_more_ranks_are_not() -> None:
+    assert levels(check_cores(cores=2, threads=1, ranks=9)) == {OK}
+    assert levels(check_cores(cores=8, threads=2, ranks=4)) == {OK}
+    assert "cluster.threads=1" in only(check_cores(cores=8, threads=2, ranks=5), WARN).advice
+
+
+def test_the_number_of_processes_under_a_launcher() -> None:
+    assert levels(check_processes(None, 5)) == levels(check_processes("5", 5)) == {OK}
+    assert "WORLD_SIZE=4" in only(check_processes("4", 5), ERROR).what

@@ -1,0 +1,100 @@
+"""Rows of metrics.jsonl: made from a round's result, and read back as far as they can be trusted."""
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from llcg_dist.config.compose import load_config
+from llcg_dist.errors import UserError
+from llcg_dist.records.rows import read_rows, round_row, row_line, statistics_columns
+from tests.helpers.round_results import evaluation, round_result
+
+
+def test_a_row_by_hand() -> None:
+    assert round_row(round_result(7, S=2), evaluation(0.75), 0.3) == {
+        "round": 7,
+        "local_steps": 5,
+        "train_loss": 1.25,
+        "val_score": 0.75,
+        "test_score": 0.5,
+        "bytes_up": 100,
+        "bytes_down": 200,
+        "feature_bytes": 30,
+        "gradient_bytes": 40,
+        "control_bytes": 5,
+        "exchanges": 1,
+        "feature_id_bytes": 10,
+        "feature_row_bytes": 20,
+        "seconds_local": 1.5,
+        "seconds_exchange": 0.1,
+        "seconds_correct": 0.2,
+        "seconds_evaluate": 0.3,
+        "seconds_round": 2.0,
+        "skipped_parts": [1],
+        "S": 2,
+    }
+
+
+def test_what_is_not_finite_or_not_evaluated_is_null() -> None:
+    row = round_row(round_result(kappa_sq=math.inf, S=2), evaluation(0.5, train_loss=math.nan), 0.0)
+    assert (row["train_loss"], row["kappa_sq"], row["S"], row["val_score"]) == (None, None, 2, 0.5)
+    row = round_row(round_result(), None, 0.0)
+    assert (row["train_loss"], row["val_score"], row["test_score"]) == (None, None, None)
+    assert "NaN" not in row_line(row)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "expected"),
+    [
+        (["algorithm=llcg"], {}),
+        (["algorithm=llcg", "evaluate.both_statistics=true"], {"val_score_average": 0.4, "test_score_average": 0.25}),
+        (
+            ["algorithm=llcg_plus"],
+            {"batchnorm_stats": "recalibrate", "val_score_average": 0.4, "test_score_average": 0.25}
+            | {"val_score_recalibrate": 0.8, "test_score_recalibrate": 0.5},
+        ),
+    ],
+)
+def test_columns_of_both_kinds_of_statistics(overrides: list[str], expected: dict[str, Any]) -> None:
+    config = load_config(overrides)
+    assert statistics_columns(config, evaluation(0.8)) == expected
+    assert statistics_columns(config, None) == dict.fromkeys(expected)
+
+
+def lines(*rounds: int) -> list[str]:
+    return [row_line(round_row(round_result(r), evaluation(0.1 * r), 0.0)) for r in rounds]
+
+
+def read(folder: Path, content: list[str], last_round: int) -> list[int]:
+    (folder / "metrics.jsonl").write_text("".join(content))
+    return [row["round"] for row in read_rows(folder, last_round)]
+
+
+def test_rows_are_read_up_to_the_round_that_is_asked_for(tmp_path: Path) -> None:
+    assert read_rows(tmp_path, 0) == []
+    assert read(tmp_path, lines(1, 2, 3), 3) == [1, 2, 3]
+    assert read(tmp_path, lines(1, 2, 3), 2) == [1, 2]
+    assert read(tmp_path, lines(1, 2, 3), 0) == []
+    assert read(tmp_path, lines(1, 2), 3) == [1, 2]  # the last round may not be evaluated yet
+
+
+@pytest.mark.parametrize(
+    "third",
+    [
+        lines(3)[0][:-20],
+        lines(4)[0],
+        "[]\n",
+        "[" * 100_000 + "\n",
+        json.dumps(json.loads(lines(3)[0]) | {"bytes_up": "many"}) + "\n",
+        json.dumps(json.loads(lines(3)[0]) | {"val_score": 1}) + "\n",
+    ],
+    ids=["torn", "gap", "a list", "deep", "no number", "no fraction"],
+)
+def test_nothing_is_read_from_a_bad_row_on(tmp_path: Path, third: str) -> None:
+    content = [*lines(1, 2), third, *lines(4, 5)]
+    assert read(tmp_path, content, 3) == [1, 2]
+    with pytest.raises(UserError, match=f"^{tmp_path}/metrics.jsonl: round 3 is missing; the run cannot be continued"):
+        read(tmp_path, content, 4)

@@ -1,0 +1,60 @@
+"""Tables of results."""
+
+import csv
+import statistics
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from llcg_dist.report import find_runs, write_report
+from llcg_dist.report.groups import studies
+from llcg_dist.report.tables import results_table
+from tests.helpers.html_tables import tables_of
+from tests.helpers.run_records import study_of, write_run
+
+
+def test_the_papers_numbers_stand_beside_ours_where_the_cell_is_its(tmp_path: Path) -> None:
+    paper: dict[str, Any] = {"dataset": "ogbn-arxiv", "model": "gcn", "num_machines": 8}
+    write_run(tmp_path / "a/1", [0.7], **paper)
+    write_run(tmp_path / "a/2", [0.7], "server_only", **paper)
+    write_run(tmp_path / "a/3", [0.7], "psgd_pa", settings={"cluster.num_machines": 4}, **paper | {"num_machines": 4})
+    llcg, psgd_pa, server_only = results_table(study_of(tmp_path / "a"))
+    assert (llcg["paper: test %"].text, llcg["paper: MB"].text) == ("70.21 ± 0.13", "3.55")
+    for row in (psgd_pa, server_only):  # on four machines; not in the paper
+        assert (row["paper: test %"].text, row["paper: MB"].text) == ("–", "–")
+    write_run(tmp_path / "b/4", [0.7], dataset="ogbn-products", num_machines=16)
+    (row,) = results_table(study_of(tmp_path / "b"))
+    assert (row["paper: test %"].text, row["paper: MB"].text) == ("77.77 ± 0.23", "–")
+    write_run(tmp_path / "c/5", [0.7], settings={"dataset.subset": 1000}, **paper)
+    (row,) = results_table(study_of(tmp_path / "c"))
+    assert "paper: test %" not in row
+
+
+def test_results_are_means_over_seeds(tmp_path: Path) -> None:
+    finals = [0.812, 0.834, 0.7977]
+    for seed, final in enumerate(finals):
+        write_run(tmp_path / str(seed), [0.5, final], seed=seed)
+    write_run(tmp_path / "other", [0.4], "psgd_pa")
+    page, results = write_report([tmp_path])
+    (llcg, psgd_pa), runs = tables_of(page)
+    mean, std = 100 * statistics.mean(finals), 100 * statistics.stdev(finals)
+    assert llcg["final val %"] == f"{mean:.2f} ± {std:.2f}"
+    assert llcg["seeds"] == "3"
+    assert llcg["MB sent a round"] == "1.523"
+    assert llcg["MB in all"] == "7.65"
+    assert psgd_pa["final val %"] == "40.00"
+    assert len(runs) == 4
+    with (tmp_path / "report" / "results.csv").open() as file:
+        first = next(csv.DictReader(file))
+    assert float(first["final val %"]) == pytest.approx(mean)
+    assert float(first["final val % (std)"]) == pytest.approx(std)
+    assert [cell.text for cell in results["synthetic"][0].values()] == list(llcg.values())
+
+
+def test_the_way_to_cut_does_not_hide_the_method(tmp_path: Path) -> None:
+    for cut in ("metis", "random"):
+        write_run(tmp_path / cut, [0.5], settings={"partition.method": cut})
+    (study,) = studies(find_runs([tmp_path]))
+    assert [row["method"].text for row in results_table(study)] == ["llcg", "llcg"]
+    assert [row["partition.method"].text for row in results_table(study)] == ["metis", "random"]

@@ -1,0 +1,160 @@
+"""The package as it is declared in setup.cfg: what it requires, which version it has, and what a built wheel holds."""
+
+import ast
+import configparser
+import functools
+import importlib.metadata
+import re
+import shutil
+import subprocess
+import sys
+import zipfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+import llcg_dist
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCES = ROOT / "src" / "llcg_dist"
+OWN = {"llcg_dist", "tests", "bench", "studies"}
+ELSEWHERE = {"bench/flower_rounds.py": ("flwr", "bench/exchange.py")}
+BUILD = """
+import sys
+from setuptools import build_meta
+print(build_meta.build_wheel(sys.argv[1]))
+sys.exit("the build imported torch" if "torch" in sys.modules else 0)
+"""
+
+
+def settings() -> configparser.ConfigParser:
+    parser = configparser.ConfigParser()
+    parser.read(ROOT / "setup.cfg")
+    return parser
+
+
+def requirements(section: str, key: str) -> list[str]:
+    return [line for line in settings()[section][key].splitlines() if line and not line.startswith("#")]
+
+
+def name_of(requirement: str) -> str:
+    """The name of a distribution as PyPI compares it."""
+    return re.sub(r"[-_.]+", "-", re.split(r"[\s<>=!~\[;]", requirement.strip())[0]).lower()
+
+
+def names(section: str, key: str) -> set[str]:
+    return {name_of(requirement) for requirement in requirements(section, key)}
+
+
+REQUIRED = names("options", "install_requires")
+EXTRAS = {extra: names("options.extras_require", extra) for extra in settings()["options.extras_require"]}
+OPTIONAL = set().union(*(declared for extra, declared in EXTRAS.items() if extra != "test"))
+
+
+@functools.cache
+def distributions() -> Mapping[str, list[str]]:
+    """The distributions that an importable package may come from."""
+    return importlib.metadata.packages_distributions()
+
+
+def imported_packages(path: Path) -> set[str]:
+    """Top-level packages that a file imports from outside this repository and the standard library."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name.split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.level == 0:
+            found.add(str(node.module).split(".")[0])
+    return found - set(sys.stdlib_module_names) - OWN
+
+
+def undeclared(room: str, declared: set[str]) -> Iterator[str]:
+    for path in sorted((ROOT / room).rglob("*.py")):
+        file = path.relative_to(ROOT).as_posix()
+        for package in sorted(imported_packages(path) - {ELSEWHERE.get(file, ("",))[0]}):
+            candidates = {name_of(name) for name in distributions().get(package, [package])}
+            if not candidates & declared:
+                yield f"{file} imports {package} ({', '.join(sorted(candidates))})"
+
+
+@pytest.mark.parametrize(
+    ("room", "declared"),
+    [
+        ("src", REQUIRED | OPTIONAL),
+        ("tests", REQUIRED | EXTRAS["test"]),
+        ("bench", REQUIRED | EXTRAS["test"]),
+        ("studies", REQUIRED | EXTRAS["test"]),
+    ],
+)
+def test_what_is_imported_is_declared(room: str, declared: set[str]) -> None:
+    """A package that only comes along with another one goes when that one stops needing it."""
+    assert list(undeclared(room, declared)) == []
+
+
+def test_what_is_imported_elsewhere_is_said_there() -> None:
+    for file, (package, maker) in ELSEWHERE.items():
+        assert package in imported_packages(ROOT / file)
+        assert package in (ROOT / maker).read_text()
+
+
+def test_what_is_required_is_imported() -> None:
+    imported = {package for path in SOURCES.rglob("*.py") for package in imported_packages(path)}
+    assert {name_of(name) for package in imported for name in distributions().get(package, [])} >= REQUIRED
+
+
+def test_the_tests_install_every_extra_and_all_is_pinned() -> None:
+    tested = set(requirements("options.extras_require", "test"))
+    for extra in set(EXTRAS) - {"test"}:
+        assert set(requirements("options.extras_require", extra)) <= tested, extra
+    pinned = {name_of(line) for line in (ROOT / "constraints.txt").read_text().splitlines()}
+    assert (REQUIRED | EXTRAS["test"]) - pinned == set()
+
+
+def test_the_version_is_written_in_one_place() -> None:
+    assert settings()["metadata"]["version"] == "attr: llcg_dist.__version__"
+    literal = re.compile(rf"""["']{re.escape(llcg_dist.__version__)}["']""")
+    files = [*SOURCES.rglob("*.py"), *ROOT.glob("*.cfg"), *ROOT.glob("*.toml"), *(ROOT / "conf").rglob("*.yaml")]
+    holders = [path.relative_to(ROOT).as_posix() for path in files if literal.search(path.read_text())]
+    assert holders == ["src/llcg_dist/__init__.py"]
+
+
+def test_the_listed_packages_are_the_folders_there_are() -> None:
+    """A list, because `find:` does not see llcg_dist.conf, which is mapped from conf/."""
+    folders = {path.parent.relative_to(SOURCES.parent) for path in SOURCES.rglob("*.py")}
+    assert set(requirements("options", "packages")) == {".".join(folder.parts) for folder in folders} | {
+        "llcg_dist.conf"
+    }
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
+    """Built by setuptools itself, offline, from a copy: a build folder left in the repository adds its old files."""
+    tree, out = tmp_path_factory.mktemp("tree"), tmp_path_factory.mktemp("wheel")
+    for folder in ("src", "conf", "tests"):
+        shutil.copytree(ROOT / folder, tree / folder, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
+    for file in ("setup.cfg", "pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / file, tree)
+    built = subprocess.run([sys.executable, "-c", BUILD, out], cwd=tree, capture_output=True, text=True, timeout=120)
+    assert built.returncode == 0, built.stderr
+    [path] = out.iterdir()
+    assert path.name == f"llcg_dist-{llcg_dist.__version__}-py3-none-any.whl"
+    return zipfile.ZipFile(path)
+
+
+def test_the_wheel_holds_the_code_the_presets_and_the_reports_files_and_nothing_else(wheel: zipfile.ZipFile) -> None:
+    code = {path.relative_to(SOURCES.parent).as_posix() for path in SOURCES.rglob("*.py")}
+    conf = {f"llcg_dist/{path.relative_to(ROOT).as_posix()}" for path in (ROOT / "conf").rglob("*.yaml")}
+    pages = {f"llcg_dist/report/{name}" for name in ("page.css", "page.js", "table1.csv")}
+    held = {name for name in wheel.namelist() if ".dist-info/" not in name}
+    assert held == code | conf | pages | {"llcg_dist/conf/__init__.py"}
+
+
+def test_the_wheel_says_how_to_start_it_and_what_it_needs(wheel: zipfile.ZipFile) -> None:
+    info = f"llcg_dist-{llcg_dist.__version__}.dist-info"
+    assert "llcg = llcg_dist.cli.main:main" in wheel.read(f"{info}/entry_points.txt").decode()
+    needs = [
+        line for line in wheel.read(f"{info}/METADATA").decode().splitlines() if line.startswith("Requires-Dist: ")
+    ]
+    required = {name_of(line.removeprefix("Requires-Dist: ")) for line in needs if "extra ==" not in line}
+    assert required == REQUIRED

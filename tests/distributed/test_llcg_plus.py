@@ -9,7 +9,8 @@ import pytest
 from llcg_dist.config.compose import load_config
 from llcg_dist.data.graph import TRAIN
 from llcg_dist.data.store import read_shard
-from llcg_dist.job.handshake import identity
+from llcg_dist.job.agreement import Identity
+from llcg_dist.job.handshake import to_json
 from tests.helpers.run_files import messages, model_bytes, rows, summary
 from tests.helpers.training import TINY, assert_loopback_equals_ranks, cut, in_ranks, on_loopback
 
@@ -44,7 +45,10 @@ def test_all_that_calibration_adds_is_one_small_vector_at_the_start(runs: Path) 
     shares = [int((labels == c).sum()) / len(labels) for c in range(4)]
     added = len(json.dumps({"a": 1, "class_shares": shares})) - len(json.dumps({"a": 1}))
     # Ranks also compare their settings, so what these are called counts: once from each of two machines.
-    told = {run: 2 * len(json.dumps(identity(load_config([*TINY, *JOBS[run]])))) for run in ("plain", "xplus", "calib")}
+    told = {
+        run: 2 * len(json.dumps(to_json(Identity.of(load_config([*TINY, *JOBS[run]])))))
+        for run in ("plain", "xplus", "calib")
+    }
     start = {run: sum(m["bytes"] for m in messages(runs / run, "handshake")) - told[run] for run in told}
     assert start["plain"] == start["xplus"] == start["calib"] - 2 * added
     total = {run: summary(runs / run)["total_bytes"] - told[run] for run in told}

@@ -10,6 +10,7 @@ import resource
 import shutil
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,15 +20,18 @@ import pytest
 import torch
 
 from llcg_dist import train
+from llcg_dist.algorithms import build_algorithm
+from llcg_dist.comm.ledger import Ledger
+from llcg_dist.comm.loopback import LoopbackTransport
 from llcg_dist.config.compose import load_config
 from llcg_dist.config.datasets import FilesConfig
 from llcg_dist.data.datasets import load_dataset
 from llcg_dist.data.partition import ensure_store
 from llcg_dist.data.store import read_manifest, read_shard
 from llcg_dist.errors import UserError
-from llcg_dist.job.checkpoint import SERVER, CheckpointFiles, _hash
+from llcg_dist.job.checkpoint import SERVER_OWNER, CheckpointFiles, _hash
 from llcg_dist.job.run_dir import inspect_run_dir
-from llcg_dist.job.server import Server
+from llcg_dist.job.server_factory import OpenRun, build_server, start_after
 from llcg_dist.records.rows import read_rows
 from llcg_dist.report import find_runs, write_report
 from tests.helpers.mutate import mutate_bytes, mutate_json
@@ -154,8 +158,9 @@ def test_checkpoints(good: Path, tmp_path: Path) -> None:
     source = max((good / "run" / "checkpoints").glob("server-*"))
     content = source.read_bytes()
     config = load_config([*TINY, f"partition.root={good}/parts"])
-    store, _ = ensure_store(config)
-    graph = read_shard(store / "global").graph
+    store, manifest = ensure_store(config)
+    full = read_shard(store / "global")
+    resumed = replace(config, checkpoint=replace(config.checkpoint, dir=str(tmp_path / "checkpoints")))
 
     def attempt(chance: random.Random) -> None:
         folder = tmp_path / "checkpoints"
@@ -164,13 +169,15 @@ def test_checkpoints(good: Path, tmp_path: Path) -> None:
         bad = mutate_bytes(chance, content)
         name = f"server-r000002-{_hash(bad)}.pt" if chance.random() < 0.5 else source.name
         (folder / name).write_bytes(bad)
-        files = CheckpointFiles(folder, SERVER)
+        files = CheckpointFiles(folder, SERVER_OWNER)
         if files.rounds() == [2]:
             files.load(2)
             run_dir = tmp_path / "run"
             shutil.rmtree(run_dir, ignore_errors=True)
             shutil.copytree(good / "run", run_dir)
-            Server(config, graph, [1, 1], run_dir, folder, start_round=2)
+            run = OpenRun(resumed, build_algorithm(resumed), run_dir, store, manifest, full, "cpu")
+            server = build_server(run, start_after(run, 2), lambda codec: LoopbackTransport([]), Ledger(frozenset()))
+            server._checkpoints.start()
         else:
             raise UserError("passed over")
 

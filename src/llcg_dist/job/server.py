@@ -35,8 +35,7 @@ class Server:
     def train(self, audit: Callable[[], Row | None] = lambda: None) -> Row:
         """All rounds that are left; returns the summary, which it also writes. `audit` is asked after the last
         exchange for its verdict on what crossed."""
-        theta, first_round, unrecorded = self._checkpoints.start()
-        theta = run_rounds(self, theta, first_round, unrecorded)
+        theta = run_rounds(self, *self._checkpoints.start())
         self.channel.send(Finish(self.num_rounds))
         self._checkpoints.finish()
         return self._observer.finish(theta, self.channel.ledger, audit())

@@ -58,7 +58,7 @@ class ServerState:
         if theta.shape != (size,):
             raise ValueError(f"{tuple(theta.shape)} parameters for a model of {size}")
         self._corrector.trainer.load_optimizer_state(saved["optimizer"])
-        self._algorithm.outer.load_state(saved["outer"])
+        self._algorithm.outer.load_state(saved["outer"], size)
         self._compressor.load_state(saved["exchange"])
         if self._corrector.chooser:
             self._corrector.chooser.load_state(saved["auto_s"])

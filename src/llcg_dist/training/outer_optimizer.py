@@ -46,9 +46,12 @@ class OuterOptimizer:
         """A copy of the state vectors, for a checkpoint."""
         return {name: vector.clone() for name, vector in self._state.items()}
 
-    def load_state(self, state: dict[str, Tensor]) -> None:
-        """Restores the state vectors of a checkpoint."""
+    def load_state(self, state: dict[str, Tensor], size: int) -> None:
+        """Restores the state vectors of a checkpoint, for a model of `size` values."""
         self._state = {name: state[name].clone() for name in self.state_vectors}
+        for name, vector in self._state.items():
+            if vector.shape != (size,):
+                raise ValueError(f"{name}{list(vector.shape)} for a model of {size}")
 
 
 class Plain(OuterOptimizer):

@@ -10,6 +10,7 @@ from llcg_dist.config.compare import flat_items
 from llcg_dist.config.compose import load_config
 from llcg_dist.data.derived import DataAccess
 from llcg_dist.errors import UserError
+from llcg_dist.training.screening import Models
 
 P, F, G = Kind.PARAMETERS, Kind.FEATURES, Kind.GRADIENTS
 METHODS = {
@@ -18,7 +19,7 @@ METHODS = {
     "subgraph_approx": ({P}, DataAccess.PART_AND_HALO, True),
     "ggs": ({P, F}, DataAccess.FULL_TOPOLOGY, True),
     "full_sync": ({P, F, G}, DataAccess.FULL_TOPOLOGY, True),
-    "single": ({P}, DataAccess.PART, False),
+    "single": ({P}, DataAccess.FULL_GRAPH, False),
     "server_only": ({P}, DataAccess.PART, False),
 }
 """Kinds of message that may cross, what a machine reads, and whether there are machines at all."""
@@ -28,25 +29,33 @@ METHODS = {
 def test_what_may_cross_and_be_read(name: str) -> None:
     method = build_algorithm(load_config([f"algorithm={name}"]))
     assert (set(method.allowed_messages), method.data_access, method.trains_on_parts) == METHODS[name]
-    assert method.shares_gradients is (name == "full_sync")
+    assert method.num_machines == {"single": 1, "server_only": 0}.get(name, 4)
+    assert method.local_batch_size == 64 * (4 if name == "single" else 1)
+
+
+class AddsOne:
+    """A corrector whose steps add one, whatever their number."""
+
+    def __init__(self) -> None:
+        self.taken: list[tuple[int, int | str]] = []
+
+    def run(self, theta: Tensor, models: Models, steps: int | str) -> Tensor:
+        self.taken.append((models.round, steps))
+        return theta + 1
 
 
 @pytest.mark.parametrize("name", METHODS)
 def test_averages_corrections_and_local_steps_by_hand(name: str) -> None:
     method = build_algorithm(load_config([f"algorithm={name}", "algorithm.K=2", "algorithm.rho=1.0", "num_rounds=3"]))
     start, updates = torch.tensor([9.0, 9.0]), [torch.tensor([1.0, 2.0]), torch.tensor([5.0, 4.0])]
-    average = method.average(start, updates, [3.0, 1.0])
+    models = Models(7, start, updates, [3.0, 1.0], [], torch.zeros(2, dtype=torch.bool))
+    average = method.aggregate(start, models)
     assert average.tolist() == ([9.0, 9.0] if name == "server_only" else [2.0, 2.5])
-    taken: list[tuple[int, int | str]] = []
-
-    def correction_steps(theta: Tensor, round_: int, steps: int | str) -> Tensor:
-        taken.append((round_, steps))
-        return theta + 1
-
-    corrected = method.correct(average, 7, correction_steps)
+    corrector = AddsOne()
+    corrected = method.correct(average, models, corrector)  # type: ignore[arg-type]
     corrects = name in ("llcg", "server_only")
     assert (corrected - average).tolist() == ([1.0, 1.0] if corrects else [0.0, 0.0])
-    assert taken == ([(7, 1)] if corrects else [])
+    assert corrector.taken == ([(7, 1)] if corrects else [])
     assert method.local_steps() == ([0, 0, 0] if name == "server_only" else [2, 2, 2])
 
 

@@ -28,8 +28,8 @@ def test_float32_remembers_nothing_and_changes_nothing() -> None:
     server, machine = ends("float32")
     for seed in range(3):
         theta, own = model(seed), model(seed + 100)
-        assert machine.received(server.send(theta)) is theta
-        assert server.received(theta, [machine.send(own)])[0] is own
+        assert machine.decompress(server.compress(theta)) is theta
+        assert server.decompress(theta, [machine.compress(own)])[0] is own
         assert server.held is theta
     assert server.state() == machine.state() == {}
 
@@ -39,7 +39,7 @@ def test_float32_remembers_nothing_and_changes_nothing() -> None:
 def test_the_server_knows_to_the_bit_what_the_machine_holds(dtype: str, seed: int) -> None:
     server, machine = ends(dtype)
     for r in range(4):
-        held = machine.received(server.send(model(seed + r)))
+        held = machine.decompress(server.compress(model(seed + r)))
         assert torch.equal(server.held, held)
         assert bool((held[STATISTICS] >= 0).all())
 
@@ -51,7 +51,7 @@ def test_a_model_that_stands_still_is_held_exactly_in_the_end(dtype: str) -> Non
     theta = model(0)
     off = []
     for _ in range(6):
-        held = machine.received(server.send(theta))
+        held = machine.decompress(server.compress(theta))
         off.append(float((held - theta)[LEARNED].abs().max()))
     assert off[0] > 1e-3
     assert off[1] < off[0] / 50
@@ -67,8 +67,8 @@ def test_no_update_is_lost_however_small_beside_the_others(dtype: str) -> None:
     step[small] = 1e-4
     total = 0.0
     for _ in range(200):
-        held = machine.received(server.send(theta))
-        update = server.received(theta, [machine.send(held + step)])[0]
+        held = machine.decompress(server.compress(theta))
+        update = server.decompress(theta, [machine.compress(held + step)])[0]
         total += float(update[small] - theta[small])
     assert total == pytest.approx(200 * 1e-4, abs=0.5 / 127 * 1.01)
 
@@ -78,8 +78,8 @@ def test_the_servers_exact_model_is_what_updates_are_added_to(dtype: str) -> Non
     """A machine that learns nothing sends nothing: the digits that are under way to it stay in the server's model."""
     server, machine = ends(dtype)
     theta = model(1)
-    held = machine.received(server.send(theta))
-    update = server.received(theta, [machine.send(held)])[0]
+    held = machine.decompress(server.compress(theta))
+    update = server.decompress(theta, [machine.compress(held)])[0]
     assert not torch.equal(held[LEARNED], theta[LEARNED])
     assert torch.equal(update[LEARNED], theta[LEARNED])
     assert torch.equal(update[STATISTICS], held[STATISTICS])
@@ -90,13 +90,13 @@ def test_the_servers_exact_model_is_what_updates_are_added_to(dtype: str) -> Non
 def test_an_update_that_is_not_finite_is_seen_and_leaves_nothing_behind(dtype: str, bad: float) -> None:
     server, machine = ends(dtype)
     theta = model(2)
-    held = machine.received(server.send(theta))
+    held = machine.decompress(server.compress(theta))
     poisoned = held.clone()
     poisoned[11] = bad
-    assert not bool(server.received(theta, [machine.send(poisoned)])[0].isfinite().all())
+    assert not bool(server.decompress(theta, [machine.compress(poisoned)])[0].isfinite().all())
     fresh = machine_compressor(dtype, STATISTICS)
     fresh.load_state(machine.state() | {"residual": torch.zeros(SIZE)})
-    assert torch.equal(machine.send(held + 0.1), fresh.send(held + 0.1))
+    assert torch.equal(machine.compress(held + 0.1), fresh.compress(held + 0.1))
 
 
 @pytest.mark.parametrize("dtype", CODECS)
@@ -107,8 +107,8 @@ def test_ends_that_take_over_a_state_go_on_with_the_same_bits(dtype: str) -> Non
             second = ends(dtype)
             for end in (0, 1):
                 second[end].load_state({name: vector.clone() for name, vector in first[end].state().items()})
-        messages = [(server.send(model(r)), server, machine) for server, machine in (first, second)]
-        updates = [machine.send(machine.received(message) + model(50 + r)) for message, _, machine in messages]
+        messages = [(server.compress(model(r)), server, machine) for server, machine in (first, second)]
+        updates = [machine.compress(machine.decompress(message) + model(50 + r)) for message, _, machine in messages]
         assert torch.equal(messages[0][0], messages[1][0])
         assert torch.equal(*updates)
 

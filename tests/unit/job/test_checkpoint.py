@@ -10,14 +10,14 @@ import pytest
 import torch
 
 from llcg_dist.errors import UserError
-from llcg_dist.job.checkpoint import SERVER, CheckpointFiles, CheckpointWriter, part_owner, parts_with_checkpoints
+from llcg_dist.job.checkpoint import SERVER_OWNER, CheckpointFiles, CheckpointWriter, part_owner, parts_with_checkpoints
 
 
 def state(round_: int) -> dict[str, Any]:
     return {"theta": torch.full((4,), float(round_)), "round": round_}
 
 
-def saved(folder: Path, *rounds: int, owner: str = SERVER, every: int = 1, last: int = 100) -> CheckpointWriter:
+def saved(folder: Path, *rounds: int, owner: str = SERVER_OWNER, every: int = 1, last: int = 100) -> CheckpointWriter:
     saver = CheckpointWriter(CheckpointFiles(folder, owner), every, keep=2, last_round=last)
     for round_ in rounds:
         saver.save(round_, partial(state, round_))
@@ -27,7 +27,7 @@ def saved(folder: Path, *rounds: int, owner: str = SERVER, every: int = 1, last:
 
 def test_round_trip(tmp_path: Path) -> None:
     saver = saved(tmp_path / "checkpoints", 1, 2)
-    files = CheckpointFiles(tmp_path / "checkpoints", SERVER)
+    files = CheckpointFiles(tmp_path / "checkpoints", SERVER_OWNER)
     assert files.rounds() == [1, 2]
     assert files.load(2)["theta"].tolist() == [2.0] * 4
     assert files.load(1)["round"] == 1
@@ -37,7 +37,7 @@ def test_round_trip(tmp_path: Path) -> None:
 
 def test_parts_with_checkpoints_are_told_by_their_names(tmp_path: Path) -> None:
     assert parts_with_checkpoints(tmp_path / "nowhere") == []
-    for owner in (SERVER, part_owner(1), part_owner(11), part_owner(1)):
+    for owner in (SERVER_OWNER, part_owner(1), part_owner(11), part_owner(1)):
         saved(tmp_path, 1, 2, owner=owner)
     (tmp_path / ".part7.tmp").write_text("being written")
     (tmp_path / "party-r000001-x.pt").write_text("not ours")
@@ -45,14 +45,14 @@ def test_parts_with_checkpoints_are_told_by_their_names(tmp_path: Path) -> None:
 
 
 def test_owners_do_not_meet(tmp_path: Path) -> None:
-    for owner in (SERVER, part_owner(1), part_owner(11)):
+    for owner in (SERVER_OWNER, part_owner(1), part_owner(11)):
         saved(tmp_path, 1, owner=owner)
     saved(tmp_path, 2, owner=part_owner(1))
     assert CheckpointFiles(tmp_path, part_owner(1)).rounds() == [1, 2]
     assert CheckpointFiles(tmp_path, part_owner(11)).rounds() == [1]
     CheckpointFiles(tmp_path, part_owner(1)).drop_after(0)
     assert CheckpointFiles(tmp_path, part_owner(11)).rounds() == [1]
-    assert CheckpointFiles(tmp_path, SERVER).rounds() == [1]
+    assert CheckpointFiles(tmp_path, SERVER_OWNER).rounds() == [1]
 
 
 def flip(path: Path) -> None:
@@ -66,7 +66,7 @@ def flip(path: Path) -> None:
 )
 def test_damaged_files_are_passed_over(tmp_path: Path, damage: Callable[[Path], Any]) -> None:
     saved(tmp_path, 1, 2)
-    files = CheckpointFiles(tmp_path, SERVER)
+    files = CheckpointFiles(tmp_path, SERVER_OWNER)
     (newest,) = tmp_path.glob("server-r000002-*.pt")
     damage(newest)
     assert files.rounds() == [1]
@@ -78,14 +78,14 @@ def test_other_files_are_passed_over(tmp_path: Path) -> None:
     (tmp_path / "server-r000003-0123.pt").write_text("")
     (tmp_path / ".server.tmp").write_text("half")
     (tmp_path / "notes.txt").write_text("")
-    assert CheckpointFiles(tmp_path, SERVER).rounds() == []
-    assert CheckpointFiles(tmp_path / "nowhere", SERVER).rounds() == []
+    assert CheckpointFiles(tmp_path, SERVER_OWNER).rounds() == []
+    assert CheckpointFiles(tmp_path / "nowhere", SERVER_OWNER).rounds() == []
 
 
 @pytest.mark.parametrize(("every", "expected"), [(0, []), (1, [1, 2, 3, 4, 5]), (2, [2, 4, 5]), (9, [5])])
 def test_every_nth_round_and_the_last(tmp_path: Path, every: int, expected: list[int]) -> None:
     saved(tmp_path, 1, 2, 3, 4, 5, every=every, last=5)
-    assert CheckpointFiles(tmp_path, SERVER).rounds() == expected
+    assert CheckpointFiles(tmp_path, SERVER_OWNER).rounds() == expected
 
 
 @pytest.mark.parametrize(
@@ -96,12 +96,12 @@ def test_what_a_restart_may_need_is_kept(tmp_path: Path, common_round: int, left
     saver = saved(tmp_path, 1, 2, 3, 4)
     saver.prune(common_round)
     saver.finish()
-    assert CheckpointFiles(tmp_path, SERVER).rounds() == left
+    assert CheckpointFiles(tmp_path, SERVER_OWNER).rounds() == left
 
 
 def test_rounds_that_will_be_repeated_are_dropped(tmp_path: Path) -> None:
     saved(tmp_path, 1, 2, 3)
-    files = CheckpointFiles(tmp_path, SERVER)
+    files = CheckpointFiles(tmp_path, SERVER_OWNER)
     files.drop_after(2)
     assert files.rounds() == [1, 2]
 
@@ -116,24 +116,24 @@ def test_a_disk_that_cannot_be_written_is_told_and_training_goes_on(tmp_path: Pa
 def test_the_state_is_that_of_the_moment(tmp_path: Path) -> None:
     """What training changes while the disk is busy does not get into the file."""
     theta = torch.zeros(1000)
-    saver = CheckpointWriter(CheckpointFiles(tmp_path, SERVER), 1, 2, 10)
+    saver = CheckpointWriter(CheckpointFiles(tmp_path, SERVER_OWNER), 1, 2, 10)
     saver.save(1, lambda: {"theta": theta})
     theta += 1
     CheckpointWriter.finish_all()
-    assert CheckpointFiles(tmp_path, SERVER).load(1)["theta"].sum().item() == 0
+    assert CheckpointFiles(tmp_path, SERVER_OWNER).load(1)["theta"].sum().item() == 0
 
 
 def test_only_plain_data_is_loaded(tmp_path: Path) -> None:
     """No pickle that could run code, even with a name that matches its content."""
-    saver = CheckpointWriter(CheckpointFiles(tmp_path, SERVER), 1, 2, 10)
+    saver = CheckpointWriter(CheckpointFiles(tmp_path, SERVER_OWNER), 1, 2, 10)
     saver.save(1, lambda: {"theta": Path("code")})
     saver.finish()
     with pytest.raises(UserError, match=r"server-r000001-.*: not a checkpoint \(UnpicklingError\)"):
-        CheckpointFiles(tmp_path, SERVER).load(1)
+        CheckpointFiles(tmp_path, SERVER_OWNER).load(1)
 
 
 def test_what_a_checkpoint_counts_on_is_on_the_disk_before_it(tmp_path: Path) -> None:
-    saver = CheckpointWriter(CheckpointFiles(tmp_path, SERVER), 1, 2, 10)
+    saver = CheckpointWriter(CheckpointFiles(tmp_path, SERVER_OWNER), 1, 2, 10)
     seen: list[list[str]] = []
     saver.save(1, lambda: {"theta": torch.zeros(1)}, before=lambda: seen.append(os.listdir(tmp_path)))
     saver.finish()

@@ -30,14 +30,14 @@ def test_what_rounding_kept_back_survives_a_restart(
     """The first start ends after the machines were sent round 6; the second has only what was saved."""
     chosen = f"algorithm.exchange_dtype={dtype}"
     run(tmp_path, "at_once", chosen)
-    record = Server.evaluate_and_record
+    record = Server.record
 
-    def give_out(server: Server, result: RoundResult) -> None:
+    def give_out(server: Server, result: RoundResult | None) -> None:
         record(server, result)
-        if result.round == 5:
+        if result and result.round == 5:
             raise TrainingError("the power is gone")
 
-    monkeypatch.setattr(Server, "evaluate_and_record", give_out)
+    monkeypatch.setattr(Server, "record", give_out)
     with pytest.raises(TrainingError, match="power"):
         run(tmp_path, "twice", chosen)
     monkeypatch.undo()
@@ -51,13 +51,13 @@ def test_forgetting_would_show(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     """The comparison above can fail: a machine that loses its residual ends with another model."""
     chosen = "algorithm.exchange_dtype=int8"
     run(tmp_path, "intact", chosen)
-    send = QuantizedMachineCompressor.send
+    compress = QuantizedMachineCompressor.compress
 
     def forgetful(end: QuantizedMachineCompressor, theta: torch.Tensor) -> torch.Tensor:
-        message = send(end, theta)
+        message = compress(end, theta)
         end.load_state(end.state() | {"residual": torch.zeros(len(theta))})
         return message
 
-    monkeypatch.setattr(QuantizedMachineCompressor, "send", forgetful)
+    monkeypatch.setattr(QuantizedMachineCompressor, "compress", forgetful)
     run(tmp_path, "forgetful", chosen)
     assert model_bytes(tmp_path / "forgetful") != model_bytes(tmp_path / "intact")

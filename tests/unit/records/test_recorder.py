@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from llcg_dist.comm.ledger import Direction, Kind, Ledger, Message
+from llcg_dist.comm.ledger import CountedMessage, Direction, Kind, Ledger
 from llcg_dist.config.compose import load_config
 from llcg_dist.records.recorder import Recorder
 from tests.helpers.round_results import evaluation, round_result
@@ -16,10 +16,16 @@ from tests.helpers.run_files import rows, summary, wire
 CONFIG = load_config(["experiment=tiny", "logger=none", "seed=4"])
 
 
+def started(folder: Path, **settings: Any) -> Recorder:
+    recorder = Recorder(CONFIG, folder, **settings)
+    recorder.start()
+    return recorder
+
+
 def ledger() -> Ledger:
     """Of 600 bytes of parameters."""
     made = Ledger(frozenset({Kind.PARAMETERS}))
-    made.count(Message.of(torch.zeros(75), Kind.PARAMETERS, Direction.UP), 2)
+    made.count(CountedMessage.of(torch.zeros(75), Kind.PARAMETERS, Direction.UP), 2)
     return made
 
 
@@ -29,13 +35,13 @@ def record(recorder: Recorder, round_: int, val: float | None) -> None:
 
 
 def finish(recorder: Recorder) -> dict[str, Any]:
-    return recorder.finish("accuracy", 3.5, 500.5, halo_bytes=12, ledger=ledger())
+    return recorder.finish(500.5, ledger())
 
 
 def test_rows_are_written_as_rounds_end_and_the_summary_adds_them_up(tmp_path: Path) -> None:
-    recorder = Recorder(CONFIG, tmp_path)
     shown: list[int] = []
-    recorder.on_round = lambda row: shown.append(row["round"])
+    constants = {"metric": "accuracy", "paper_mb_per_round": 3.5, "halo_bytes": 12}
+    recorder = started(tmp_path, constants=constants, on_round=lambda row: shown.append(row["round"]))
     for round_, val in enumerate([0.25, 0.75, None, 0.5], start=1):
         record(recorder, round_, val)
         assert [row["round"] for row in rows(tmp_path)] == shown == list(range(1, round_ + 1))
@@ -71,7 +77,7 @@ def test_rows_are_written_as_rounds_end_and_the_summary_adds_them_up(tmp_path: P
 
 
 def test_a_run_without_scores_has_none_in_its_summary(tmp_path: Path) -> None:
-    recorder = Recorder(CONFIG, tmp_path)
+    recorder = started(tmp_path)
     record(recorder, 1, None)
     finish(recorder)
     scores = ("best_val_score", "test_score_at_best_val", "final_val_score", "final_train_loss")
@@ -79,17 +85,17 @@ def test_a_run_without_scores_has_none_in_its_summary(tmp_path: Path) -> None:
 
 
 def test_a_run_that_goes_on_drops_the_rows_after_its_checkpoint(tmp_path: Path) -> None:
-    first = Recorder(CONFIG, tmp_path)
+    first = started(tmp_path)
     for round_ in (1, 2, 3):
         record(first, round_, 0.1 * round_)
-    again = Recorder(CONFIG, tmp_path, start_round=2)
+    again = started(tmp_path, start_round=2)
     assert [row["round"] for row in rows(tmp_path)] == [1, 2]
     record(again, 3, 0.9)
     assert [row["val_score"] for row in rows(tmp_path)] == [0.1, 0.2, 0.9]
 
 
 def test_a_full_disk_is_told_in_the_row_and_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    recorder = Recorder(CONFIG, tmp_path)
+    recorder = started(tmp_path)
     record(recorder, 1, 0.1)
 
     class Full:
@@ -123,7 +129,7 @@ def test_a_full_disk_is_told_in_the_row_and_tried_again(tmp_path: Path, monkeypa
 def test_a_model_that_could_not_be_written_is_written_at_the_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    recorder, state = Recorder(CONFIG, tmp_path), {"weight": torch.arange(3.0)}
+    recorder, state = started(tmp_path), {"weight": torch.arange(3.0)}
 
     def full(path: Path, content: bytes) -> None:
         raise OSError(28, "No space left on device")

@@ -1,43 +1,82 @@
-"""One machine's NaN must not poison the model of all."""
+"""One machine's NaN must not spoil the model of all."""
 
 import math
 
 import pytest
 import torch
+from torch import Tensor
 
-from llcg_dist.training.screening import screen
+from llcg_dist.config.compose import load_config
+from llcg_dist.errors import TrainingError
+from llcg_dist.training.screening import Models, Screener
 
 GOOD = torch.arange(3.0)
+STATISTICS = torch.tensor([False, False, True])
+
+
+def screener(*weights: float, on_nonfinite: str = "skip") -> Screener:
+    return Screener(load_config([f"on_nonfinite={on_nonfinite}", "train.local_lr=0.25"]), weights, STATISTICS)
+
+
+def screened(vectors: list[Tensor], *weights: float, on_nonfinite: str = "skip") -> Models:
+    losses = [0.5] * len(vectors)
+    return screener(*weights, on_nonfinite=on_nonfinite).models(vectors, losses, torch.zeros(3), round_=7)
+
+
+def bad(value: float) -> Tensor:
+    vector = GOOD.clone()
+    vector[1] = value
+    return vector
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
-def test_updates_that_are_not_finite_are_left_out_with_their_weight(value: float) -> None:
-    bad = GOOD.clone()
-    bad[1] = value
-    found = screen([GOOD, bad, GOOD + 1], [10.0, 20.0, 30.0], 3)
+def test_models_that_are_not_finite_are_left_out_with_their_weight(value: float) -> None:
+    found = screened([GOOD, bad(value), GOOD + 1], 10.0, 20.0, 30.0)
     assert [theta.tolist() for theta in found.vectors] == [[0, 1, 2], [1, 2, 3]]
-    assert found.weights == [10.0, 30.0]
-    assert found.skipped == [1]
+    assert (found.weights, found.skipped, found.round) == ([10.0, 30.0], [1], 7)
+    assert found.statistics is STATISTICS
 
 
-def test_finite_updates_all_pass() -> None:
-    found = screen([GOOD, -GOOD], [1.0, 2.0], 3)
+def test_finite_models_all_pass() -> None:
+    found = screened([GOOD, -GOOD], 1.0, 2.0, on_nonfinite="fail")
     assert (len(found.vectors), found.weights, found.skipped) == (2, [1.0, 2.0], [])
-    assert screen([], [], 3).vectors == []
+    assert screened([]).vectors == []
+
+
+def test_the_run_ends_with_part_round_loss_and_advice() -> None:
+    with pytest.raises(TrainingError) as ended:
+        screened([GOOD, bad(math.nan)], 1.0, 1.0, on_nonfinite="fail")
+    assert str(ended.value) == (
+        "part 1 sent parameters that are not finite in round 7 (its loss 0.5); "
+        "lower train.local_lr (now 0.25), or average the others with on_nonfinite=skip"
+    )
+
+
+def test_there_must_be_one_to_go_on_with() -> None:
+    with pytest.raises(TrainingError, match="part 0 sent"):
+        screened([bad(math.nan), bad(math.inf)], 1.0, 1.0)
+
+
+def test_gradients_are_screened_alike() -> None:
+    vectors, weights = screener(10.0, 20.0, 30.0).gradients([GOOD, bad(math.nan), GOOD + 1], 3, round_=2)
+    assert [vector.tolist() for vector in vectors] == [[0, 1, 2], [1, 2, 3]]
+    assert weights == [10.0, 30.0]
+    with pytest.raises(TrainingError, match="part 1 sent a gradient that is not finite in round 2"):
+        screener(1.0, 1.0, on_nonfinite="fail").gradients([GOOD, bad(math.nan)], 3, round_=2)
 
 
 @pytest.mark.parametrize("wrong", [torch.zeros(2), torch.zeros(1, 3), torch.zeros(3, dtype=torch.float64)])
-def test_a_wrong_shape_or_type_names_the_part(wrong: torch.Tensor) -> None:
+def test_a_wrong_shape_or_type_names_the_part(wrong: Tensor) -> None:
     with pytest.raises(ValueError, match="part 1 sent"):
-        screen([GOOD, wrong], [1.0, 1.0], 3)
+        screened([GOOD, wrong], 1.0, 1.0)
 
 
 @pytest.mark.parametrize("weight", [0.0, -1.0, math.inf, math.nan])
 def test_a_wrong_weight_names_the_part(weight: float) -> None:
     with pytest.raises(ValueError, match="part 1 has the weight"):
-        screen([GOOD, GOOD], [1.0, weight], 3)
+        screened([GOOD, GOOD], 1.0, weight)
 
 
-def test_a_missing_update_is_a_defect() -> None:
+def test_a_missing_model_is_a_defect() -> None:
     with pytest.raises(ValueError, match="zip"):
-        screen([GOOD], [1.0, 1.0], 3)
+        screened([GOOD], 1.0, 1.0)

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from llcg_dist.algorithms.registry import build_algorithm
 from llcg_dist.config.compose import load_config
 from llcg_dist.data.store import read_shard
 from llcg_dist.doctor.memory import IMPORTS_PRIVATE_BYTES, IMPORTS_SHARED_BYTES
@@ -42,7 +43,7 @@ def test_predicted_memory_is_what_a_job_takes(tmp_path: Path) -> None:
     assert outcome.code == 0, outcome.err
     store = cut(*overrides)
     graph, *parts = (read_shard(store / name).graph for name in ("global", "part0", "part1"))
-    predicted = make_plan(load_config(overrides), graph, parts, trains_on_parts=True).ranks[0].resident
+    predicted = make_plan(build_algorithm(load_config(overrides)), graph, parts).ranks[0].resident
     measured = summary(tmp_path / "run")["peak_rss_mb_server"] * 2**20
     assert measured / 1.5 <= predicted <= 1.5 * measured
     imports = IMPORTS_PRIVATE_BYTES + IMPORTS_SHARED_BYTES

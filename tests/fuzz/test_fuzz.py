@@ -20,7 +20,7 @@ import pytest
 import torch
 
 from llcg_dist import train
-from llcg_dist.algorithms import build_algorithm
+from llcg_dist.algorithms.registry import build_algorithm
 from llcg_dist.comm.ledger import Ledger
 from llcg_dist.comm.loopback import LoopbackTransport
 from llcg_dist.config.compose import load_config

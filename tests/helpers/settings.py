@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from llcg_dist.algorithms.registry import build_algorithm
 from llcg_dist.config.compose import load_config
 from llcg_dist.config.schema import Config
 from llcg_dist.errors import UserError
@@ -40,7 +41,7 @@ def changed_default(**values: Any) -> Config:
 def refusal(overrides: Sequence[str]) -> str:
     """The message, of one line, with which these overrides are refused."""
     with pytest.raises(UserError) as refused:
-        load_config(overrides)
+        build_algorithm(load_config(overrides))
     message = str(refused.value)
     assert len(message.splitlines()) == 1
     return message

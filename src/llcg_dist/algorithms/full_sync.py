@@ -1,13 +1,16 @@
 """Full synchronisation: mini-batch gradient descent over the full graph, shared among machines step by step."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from torch import Tensor
 
 from llcg_dist.algorithms.base import Handlers, MachineTools, ServerTools
 from llcg_dist.algorithms.ggs import Ggs
+from llcg_dist.algorithms.traffic import MessageBytes, RoundTraffic
 from llcg_dist.comm.ledger import Kind
 from llcg_dist.comm.messages import Gradient, Message
+from llcg_dist.config.rules import require
 from llcg_dist.config.schema import Config
 from llcg_dist.training.average import weighted_average
 from llcg_dist.training.learning_rate import LearningRates
@@ -45,9 +48,22 @@ class FullSync(Ggs):
     messages = (*Ggs.messages, StartSharing, GoOnSharing, ApplyGradient, Statistics)
     allowed_messages = Ggs.allowed_messages | {Kind.GRADIENTS}
 
+    averages_models = False
+
     def __init__(self, config: Config) -> None:
         super().__init__(config)
         self._machines_hold_model = False
+
+    def check(self) -> None:
+        super().check()
+        rule = "must be float32: full_sync sends gradients, and its model once"
+        require(self.config.algorithm.exchange_dtype == "float32", self.config, "algorithm.exchange_dtype", rule)
+
+    def traffic(self, sizes: MessageBytes) -> RoundTraffic:
+        """The model crosses once, before the first round: it is not in the mean of a round."""
+        gradients = 2 * self.num_machines * self.mean_local_steps * sizes.gradients
+        statistics = float(self.num_machines * sizes.statistics)
+        return replace(super().traffic(sizes), up=statistics, down=0.0, gradients=gradients)
 
     def server_learning_rate(self, rates: LearningRates) -> tuple[float, Callable[[int, int], float]]:
         return self.config.train.local_lr, rates.machine

@@ -3,6 +3,7 @@
 from torch import Tensor
 
 from llcg_dist.algorithms.llcg import Llcg
+from llcg_dist.config.rules import require
 from llcg_dist.training.screening import Models
 
 
@@ -10,7 +11,14 @@ class ServerOnly(Llcg):
     """LLCG's correction steps without any machine."""
 
     trains_on_parts = False
+    averages_models = False
     num_machines = 0
+
+    def check(self) -> None:
+        super().check()
+        rule = "must be a number, at least 1: server_only does nothing else"
+        steps = self.config.algorithm.S
+        require(isinstance(steps, int) and steps >= 1, self.config, "algorithm.S", rule)
 
     def local_steps(self, planned_rounds: int | None = None) -> list[int]:
         return [0] * self.config.num_rounds

@@ -4,7 +4,8 @@ import os
 import sys
 from collections.abc import Sequence
 
-from llcg_dist.algorithms import Algorithm, build_algorithm
+from llcg_dist.algorithms.base import Algorithm
+from llcg_dist.algorithms.registry import build_algorithm
 from llcg_dist.cli.partition import print_parts
 from llcg_dist.config.compose import load_config
 from llcg_dist.config.schema import Config
@@ -104,7 +105,10 @@ def _print_traffic(config: Config) -> None:
     full_graph = read_shard(store_path(config) / "global")
     rows, remote = predict_traffic(config, full_graph.graph, full_graph.extra["assignment"])
     say("\ntraffic: bytes a round, all machines together")
-    cells = [[r.method, *(format_bytes(b) for b in (r.up, r.down, r.gradients, r.features, r.total))] for r in rows]
+    cells = [
+        [method, *(format_bytes(b) for b in (row.up, row.down, row.gradients, row.features, row.total))]
+        for method, row in rows.items()
+    ]
     say(table(["method", "up", "down", "gradients", "features", "total"], cells))
     say(
         f"features are an estimate from {remote.batches} sampled batches: a step reads {remote.per_step:,.0f} rows of "

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from llcg_dist.algorithms import build_algorithm
+from llcg_dist.algorithms.registry import build_algorithm
 from llcg_dist.config.compose import load_config
 from llcg_dist.data.cut import label_skew
 from llcg_dist.data.partition import ensure_store

@@ -51,7 +51,7 @@ def prepare_job(config: Config) -> tuple[int, Path]:
     The number is 0 where the run is finished already. Every mistake that can be found before processes start is raised
     here as a UserError, so that it is reported once and in one line.
     """
-    from llcg_dist.algorithms import build_algorithm
+    from llcg_dist.algorithms.registry import build_algorithm
     from llcg_dist.data.partition import ensure_store
     from llcg_dist.doctor import ERROR, WARN, check_job, num_processes
     from llcg_dist.doctor.host import this_host

@@ -61,15 +61,14 @@ def validate(config: Config) -> None:
     """Raises UserError for the first setting that cannot work, naming the key and the rule."""
     _check_choices_and_ranges(config)
     check_name(config.dataset)
-    _require(_is_logger(config.logger), config, "logger", f"must be auto, none, or some of {', '.join(_LOGGERS)}")
+    require(_is_logger(config.logger), config, "logger", f"must be auto, none, or some of {', '.join(_LOGGERS)}")
     _check_diagnostics(config)
     _check_correction_steps(config)
-    _require(0 <= config.model.dropout < 1, config, "model.dropout", "must lie in [0, 1)")
+    require(0 <= config.model.dropout < 1, config, "model.dropout", "must lie in [0, 1)")
     _check_local_steps(config)
     _check_method(config)
-    _require(0 <= config.train.lr_warmup < 1, config, "train.lr_warmup", "must lie in [0, 1)")
+    require(0 <= config.train.lr_warmup < 1, config, "train.lr_warmup", "must lie in [0, 1)")
     _check_server_optimizer(config)
-    _check_exchange(config)
     if config.run_dir and Path(config.run_dir).resolve() == Path(config.partition.root).resolve():
         raise UserError(
             f"run_dir={config.run_dir}: must not be partition.root; records and parts need folders of their own"
@@ -81,128 +80,99 @@ def validate(config: Config) -> None:
 
 def _check_choices_and_ranges(config: Config) -> None:
     for key, choices in _CHOICES.items():
-        _require(_setting(config, key) in choices, config, key, "must be one of " + ", ".join(choices))
+        require(_setting(config, key) in choices, config, key, "must be one of " + ", ".join(choices))
     for key in _AT_LEAST_1:
-        _require(_setting(config, key) >= 1, config, key, "must be at least 1")
+        require(_setting(config, key) >= 1, config, key, "must be at least 1")
     for key in _NOT_NEGATIVE:
-        _require(_setting(config, key) >= 0, config, key, "must not be negative")
+        require(_setting(config, key) >= 0, config, key, "must not be negative")
     for key in _POSITIVE:
-        _require(0 < _setting(config, key) < float("inf"), config, key, "must be a positive number")
+        require(0 < _setting(config, key) < float("inf"), config, key, "must be a positive number")
     for key, limit in _AT_MOST.items():
-        _require(_setting(config, key) <= limit, config, key, f"must be at most {limit:,}")
+        require(_setting(config, key) <= limit, config, key, f"must be at most {limit:,}")
 
 
 def _check_correction_steps(config: Config) -> None:
     algorithm = config.algorithm
     rule = "must be a whole number, not negative, or auto"
-    _require(algorithm.S == AUTO or (_is_integer(algorithm.S) and algorithm.S >= 0), config, "algorithm.S", rule)
-    _require(algorithm.S_max >= 1, config, "algorithm.S_max", "must be at least 1")
+    require(algorithm.S == AUTO or (_is_integer(algorithm.S) and algorithm.S >= 0), config, "algorithm.S", rule)
+    require(algorithm.S_max >= 1, config, "algorithm.S_max", "must be at least 1")
 
 
 def _check_local_steps(config: Config) -> None:
     algorithm = config.algorithm
-    _require(0 < algorithm.K < float("inf"), config, "algorithm.K", "must be a positive number of local steps")
+    require(0 < algorithm.K < float("inf"), config, "algorithm.K", "must be a positive number of local steps")
     if algorithm.schedule == "equal_total":
         rule = "must be at least 1 with schedule=equal_total (every round takes a step)"
-        _require(algorithm.K >= 1, config, "algorithm.K", rule)
+        require(algorithm.K >= 1, config, "algorithm.K", rule)
     if algorithm.max_local_steps is not None:
-        _require(algorithm.max_local_steps >= 1, config, "algorithm.max_local_steps", "must be at least 1")
+        require(algorithm.max_local_steps >= 1, config, "algorithm.max_local_steps", "must be at least 1")
 
 
 def _check_method(config: Config) -> None:
-    """Settings of single methods, and whether the method has a correction."""
+    """Settings of single methods; what a method rules out is its own to say (Algorithm.check)."""
     algorithm = config.algorithm
-    _require(algorithm.feature_cache >= 0, config, "algorithm.feature_cache", "must not be negative")
+    require(algorithm.feature_cache >= 0, config, "algorithm.feature_cache", "must not be negative")
     rule = "must be a positive share of a part's nodes, such as 0.1"
-    _require(0 < algorithm.storage_overhead < float("inf"), config, "algorithm.storage_overhead", rule)
-    if algorithm.name in ("psgd_pa", "single", "ggs", "full_sync", "subgraph_approx"):
-        rule = f"must be 0: {algorithm.name} has no correction; use algorithm=llcg"
-        _require(algorithm.S == 0, config, "algorithm.S", rule)
-    if algorithm.name == "server_only":
-        rule = "must be a number, at least 1: server_only does nothing else"
-        _require(algorithm.S != AUTO and algorithm.S >= 1, config, "algorithm.S", rule)
+    require(0 < algorithm.storage_overhead < float("inf"), config, "algorithm.storage_overhead", rule)
 
 
 def _check_evaluation(config: Config) -> None:
     if config.evaluate.both_statistics:
         rule = "the model has no BatchNorm, so there is one score only; leave it off"
-        _require(has_batchnorm(config.model), config, "evaluate.both_statistics", rule)
+        require(has_batchnorm(config.model), config, "evaluate.both_statistics", rule)
         rule = "nothing is scored with evaluate.every=0; leave it off"
-        _require(config.evaluate.every > 0, config, "evaluate.both_statistics", rule)
+        require(config.evaluate.every > 0, config, "evaluate.both_statistics", rule)
 
 
 def _check_audit(config: Config) -> None:
-    cluster, algorithm = config.cluster, config.algorithm.name
-    if algorithm in ("single", "server_only"):
-        rule = f"nothing crosses with algorithm={algorithm}, rank 0 is alone; leave it off"
-        _require(not cluster.audit, config, "cluster.audit", rule)
+    cluster = config.cluster
     rules = {
         "loopback": "cluster.backend=loopback opens no sockets; use cluster.backend=gloo",
         "nccl": "NCCL's bytes do not all pass through sockets that the kernel counts; use cluster.backend=gloo",
     }
-    _require(not cluster.audit or cluster.backend not in rules, config, "cluster.audit", rules.get(cluster.backend, ""))
+    require(not cluster.audit or cluster.backend not in rules, config, "cluster.audit", rules.get(cluster.backend, ""))
 
 
 def _check_server_optimizer(config: Config) -> None:
     algorithm = config.algorithm
-    _require(0 <= algorithm.server_momentum < 1, config, "algorithm.server_momentum", "must lie in [0, 1)")
+    require(0 <= algorithm.server_momentum < 1, config, "algorithm.server_momentum", "must lie in [0, 1)")
     if algorithm.server_step is not None:
-        _require(0 < algorithm.server_step < float("inf"), config, "algorithm.server_step", "must be a positive number")
+        require(0 < algorithm.server_step < float("inf"), config, "algorithm.server_step", "must be a positive number")
         rule = "has no effect with server_optimizer=plain, which takes the average as it is"
-        _require(algorithm.server_optimizer != "plain", config, "algorithm.server_step", rule)
-    if algorithm.name in ("full_sync", "server_only"):
-        rule = f"must be plain: {algorithm.name} averages no models"
-        _require(algorithm.server_optimizer == "plain", config, "algorithm.server_optimizer", rule)
-
-
-def _check_exchange(config: Config) -> None:
-    """Whether the method sends models, which alone can be quantised."""
-    rules = {
-        "full_sync": "must be float32: full_sync sends gradients, and its model once",
-        "single": "must be float32: nothing crosses with algorithm=single",
-        "server_only": "must be float32: nothing crosses with algorithm=server_only",
-    }
-    method, unrounded = config.algorithm.name, config.algorithm.exchange_dtype == "float32"
-    _require(unrounded or method not in rules, config, "algorithm.exchange_dtype", rules.get(method, ""))
+        require(algorithm.server_optimizer != "plain", config, "algorithm.server_step", rule)
 
 
 def _check_diagnostics(config: Config) -> None:
-    _require(config.diagnostics.every >= 0, config, "diagnostics.every", "must not be negative")
+    require(config.diagnostics.every >= 0, config, "diagnostics.every", "must not be negative")
     for name, minimum in (("repeats", 2), ("chunk", 1), ("hessian_steps", 1)):
         key = f"diagnostics.{name}"
-        _require(_setting(config, key) >= minimum, config, key, f"must be at least {minimum}")
-    method = config.algorithm.name
-    if method in ("single", "server_only", "ggs", "full_sync"):
-        rule = f"must be 0 with algorithm={method}: what is measured is what machines lose that train on parts alone"
-        _require(config.diagnostics.every == 0, config, "diagnostics.every", rule)
+        require(_setting(config, key) >= minimum, config, key, f"must be at least {minimum}")
 
 
 def _check_model(config: Config) -> None:
-    model, method = config.model, config.algorithm.name
+    model = config.model
     if model.name in MODELS_WITHOUT_ARCH:
-        _require(model.arch is None, config, "model.arch", f"model={model.name} has no arch; use model=arch")
+        require(model.arch is None, config, "model.arch", f"model={model.name} has no arch; use model=arch")
     else:
         _check_arch(config)
-    _require(0 <= model.teleport <= 1, config, "model.teleport", "must lie in [0, 1]")
+    require(0 <= model.teleport <= 1, config, "model.teleport", "must lie in [0, 1]")
     if model.name == "gat":
         rule = f"must divide model.hidden={model.hidden}, which the heads share"
-        _require(model.hidden % model.heads == 0, config, "model.heads", rule)
+        require(model.hidden % model.heads == 0, config, "model.heads", rule)
     if has_batchnorm(model):
         rule = "must be at least 2: BatchNorm cannot normalise a batch of one row; or use model.norm=none"
-        local_rows = config.train.local_batch_size * (config.cluster.num_machines if method == "single" else 1)
-        _require(local_rows >= 2 or method == "server_only", config, "train.local_batch_size", rule)
         single_row = corrects(config) and config.train.server_batch_size < 2
-        _require(not single_row, config, "train.server_batch_size", rule)
+        require(not single_row, config, "train.server_batch_size", rule)
         halves_of_one_row = config.algorithm.S == AUTO and config.train.server_batch_size < 4
         rule = "must be at least 4 with algorithm.S=auto, which compares two halves of a batch"
-        _require(not halves_of_one_row, config, "train.server_batch_size", rule)
+        require(not halves_of_one_row, config, "train.server_batch_size", rule)
     depth = message_passing_layers(model)
     for key in ("sampling.fanout", "sampling.server_fanout"):
         fanout = _setting(config, key)
         rule = "must be -1, a positive whole number or a share between 0 and 1, or a list of them"
-        _require(_is_fanout(fanout), config, key, rule)
+        require(_is_fanout(fanout), config, key, rule)
         rule = f"must be one number, or one for each of the model's {depth} message-passing layers"
-        _require(not isinstance(fanout, list) or len(fanout) == depth, config, key, rule)
+        require(not isinstance(fanout, list) or len(fanout) == depth, config, key, rule)
 
 
 def _check_arch(config: Config) -> None:
@@ -215,7 +185,7 @@ def _check_arch(config: Config) -> None:
         raise UserError(f"model.arch={arch}: {rule}")
     if model.arch:
         rule = "has no effect on a model that is spelled out; write a leading B into model.arch"
-        _require(not model.input_norm, config, "model.input_norm", rule)
+        require(not model.input_norm, config, "model.input_norm", rule)
 
 
 def _is_logger(value: Any) -> bool:
@@ -236,7 +206,8 @@ def _is_integer(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-def _require(holds: bool, config: Config, key: str, rule: str) -> None:
+def require(holds: bool, config: Config, key: str, rule: str) -> None:
+    """Raises UserError with the setting and the rule that it breaks."""
     if not holds:
         raise UserError(f"{key}={_setting(config, key)}: {rule}")
 

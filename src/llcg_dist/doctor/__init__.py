@@ -43,14 +43,14 @@ def check_parts_and_memory(
     ranks_here: int | None = None,
 ) -> list[Finding]:
     """`ranks_here`: the number of ranks that run on this host, of which one is the server; default: all ranks."""
-    findings = check_parts(config, manifest) if algorithm.trains_on_parts else []
+    findings = check_parts(algorithm, manifest) if algorithm.trains_on_parts else []
     if any(finding.level == ERROR for finding in findings):
         return findings
     full_graph = read_shard(store / "global").graph
     parts = range(manifest["num_parts"]) if algorithm.trains_on_parts else []
     part_graphs = [read_shard(store / f"part{part}").graph for part in parts]
     on_gpu = host.gpus > 0 and config.cluster.device != "cpu"
-    plan = make_plan(config, full_graph, part_graphs, algorithm.trains_on_parts, on_gpu)
+    plan = make_plan(algorithm, full_graph, part_graphs, on_gpu)
     server, *machines = plan.ranks
     local_ranks = [server, *sorted(machines, key=lambda rank: rank.resident, reverse=True)][:ranks_here]
     trained_graphs = {f"part {part}": graph for part, graph in enumerate(part_graphs)}

@@ -3,9 +3,11 @@
 from collections.abc import Mapping
 from typing import Any
 
+from llcg_dist.algorithms.base import Algorithm
 from llcg_dist.config.facts import corrects, has_batchnorm, has_batchnorm_after_message_passing
 from llcg_dist.config.schema import Config
 from llcg_dist.data.cut import label_skew
+from llcg_dist.data.derived import DataAccess
 from llcg_dist.data.graph import TRAIN, Graph, neighbours
 from llcg_dist.doctor.findings import ERROR, OK, WARN, Finding
 
@@ -18,14 +20,14 @@ _LABEL_SKEW = 0.5
 _OTHER_PARTS = "another partition.seed, or partition=random"
 
 
-def check_parts(config: Config, manifest: dict[str, Any]) -> list[Finding]:
+def check_parts(algorithm: Algorithm, manifest: dict[str, Any]) -> list[Finding]:
     """All checks that need the manifest alone."""
     return [
-        *check_num_parts(config, manifest),
+        *check_num_parts(algorithm.config, manifest),
         *check_training_nodes(manifest),
         *check_balance(manifest),
         *check_cut_edges(manifest),
-        *check_labels(config, manifest),
+        *check_labels(algorithm, manifest),
     ]
 
 
@@ -81,11 +83,12 @@ def check_cut_edges(manifest: dict[str, Any]) -> list[Finding]:
     return [Finding(OK, "parts", what, "partition=metis usually cuts fewer" if random else "")]
 
 
-def check_labels(config: Config, manifest: dict[str, Any]) -> list[Finding]:
+def check_labels(algorithm: Algorithm, manifest: dict[str, Any]) -> list[Finding]:
     skews = [label_skew(part["label_counts"], manifest["label_counts"]) for part in manifest["parts"]]
     worst = max(range(len(skews)), key=skews.__getitem__)
     what = f"labels: shares in part {worst} are {100 * skews[worst]:.0f} % away from the whole graph's, the most of all"
-    only_averages = config.algorithm.name in ("psgd_pa", "llcg", "subgraph_approx") and not corrects(config)
+    sees_cut_edges = algorithm.data_access is DataAccess.FULL_TOPOLOGY
+    only_averages = not sees_cut_edges and not corrects(algorithm.config)
     if skews[worst] > _LABEL_SKEW and only_averages:
         advice = (
             "averaging alone loses accuracy on such parts: use algorithm=llcg with S of 1 or more, or partition=random"

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from llcg_dist.algorithms.base import Algorithm
 from llcg_dist.config.facts import corrects, message_passing_layers
 from llcg_dist.config.schema import Config
 from llcg_dist.data.graph import TRAIN, Graph
@@ -31,10 +32,9 @@ class Plan:
     ranks: list[RankMemory]
 
 
-def make_plan(
-    config: Config, full_graph: Graph, parts: Sequence[Graph], trains_on_parts: bool, on_gpu: bool = False
-) -> Plan:
+def make_plan(algorithm: Algorithm, full_graph: Graph, parts: Sequence[Graph], on_gpu: bool = False) -> Plan:
     """`parts` are the machines' graphs. With `on_gpu` a step needs host memory only for the features of its batch."""
+    config, trains_on_parts = algorithm.config, algorithm.trains_on_parts
     layers = layers_of(config.model, full_graph.num_features, full_graph.num_classes)
     model = model_bytes(layers)
     correction = _correction_batch(config, full_graph)
@@ -49,8 +49,8 @@ def make_plan(
     server_step = max(_on_host(layers, correction, on_gpu), evaluation)
     received = config.cluster.num_machines * model // 8
     server_base = IMPORTS_PRIVATE_BYTES + 2 * model + received + 2 * _BYTES_PER_NODE * full_graph.num_nodes
-    trained = list(parts) if trains_on_parts else [full_graph] if config.algorithm.name == "single" else []
-    local_step = _on_host(layers, _local_batch(config, trained, trains_on_parts), on_gpu)
+    trained = list(parts) if trains_on_parts else [full_graph] * algorithm.num_machines
+    local_step = _on_host(layers, _local_batch(algorithm, trained), on_gpu)
     machine_base = [model + _BYTES_PER_NODE * graph.num_nodes for graph in trained]
     mapped = [mapped_bytes(graph) for graph in trained]
     if trains_on_parts and config.cluster.backend != "loopback":
@@ -77,13 +77,12 @@ def _correction_batch(config: Config, full_graph: Graph) -> BatchSize | None:
     return _batch(config, full_graph, config.train.server_batch_size, config.sampling.server_fanout)
 
 
-def _local_batch(config: Config, trained: Sequence[Graph], trains_on_parts: bool) -> BatchSize | None:
+def _local_batch(algorithm: Algorithm, trained: Sequence[Graph]) -> BatchSize | None:
     """The batch size in the part with the most edges, taken for all parts; None if no machine trains."""
     if not trained:
         return None
-    machines_per_batch = 1 if trains_on_parts else config.cluster.num_machines
     densest = max(trained, key=lambda graph: graph.num_edges)
-    return _batch(config, densest, config.train.local_batch_size * machines_per_batch, config.sampling.fanout)
+    return _batch(algorithm.config, densest, algorithm.local_batch_size, algorithm.config.sampling.fanout)
 
 
 def _batch(config: Config, graph: Graph, batch_size: int, fanout: Any) -> BatchSize:

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from llcg_dist import seeding
-from llcg_dist.algorithms.base import Algorithm
+from llcg_dist.algorithms.registry import ALGORITHMS
+from llcg_dist.algorithms.traffic import MessageBytes, RoundTraffic
 from llcg_dist.comm.codec import CODECS
 from llcg_dist.comm.remote_rows import COUNT_BYTES
 from llcg_dist.config.schema import Config
@@ -23,21 +24,6 @@ entire graph."""
 
 
 @dataclass(frozen=True)
-class RoundTraffic:
-    """Mean bytes a round, summed over all machines; the fields match the byte columns of metrics.jsonl."""
-
-    method: str
-    up: float
-    down: float
-    gradients: float = 0.0
-    features: float = 0.0
-
-    @property
-    def total(self) -> float:
-        return self.up + self.down + self.gradients + self.features
-
-
-@dataclass(frozen=True)
 class RemoteRows:
     """The mean number of feature rows that a step reads from other parts, over this many sampled batches."""
 
@@ -45,34 +31,26 @@ class RemoteRows:
     batches: int
 
 
-def predict_traffic(config: Config, full_graph: Graph, assignment: Array) -> tuple[list[RoundTraffic], RemoteRows]:
+def predict_traffic(config: Config, full_graph: Graph, assignment: Array) -> tuple[dict[str, RoundTraffic], RemoteRows]:
     """Traffic of every method with these settings: the same steps a round, batch size and fan-out."""
     model = build_model(config.model, full_graph.num_features, full_graph.num_classes)
     codec = CODECS[config.algorithm.exchange_dtype](statistics_mask(model))
-    message, statistics = codec.elements * codec.dtype.itemsize, 4 * len(codec.statistics)
-    gradients = 4 * sum(weight.numel() for weight in model.parameters() if weight.requires_grad)
     fanouts = fanouts_per_layer(config.sampling.fanout, model.depth)
     remote = count_remote_rows(config, full_graph, assignment, fanouts)
-    steps = sum(Algorithm(config).local_steps()) / config.num_rounds
-    machines = config.cluster.num_machines
     row_bytes = full_graph.features.itemsize * full_graph.num_features + full_graph.indices.itemsize
-    feature_bytes = remote.per_step * row_bytes + (machines - 1) * COUNT_BYTES
-    return round_traffic(machines, steps, message, statistics, gradients, feature_bytes), remote
+    sizes = MessageBytes(
+        model=codec.elements * codec.dtype.itemsize,
+        statistics=4 * len(codec.statistics),
+        gradients=4 * sum(weight.numel() for weight in model.parameters() if weight.requires_grad),
+        features_per_step=remote.per_step * row_bytes + (config.cluster.num_machines - 1) * COUNT_BYTES,
+    )
+    return traffic_of_methods(config, sizes), remote
 
 
-def round_traffic(
-    machines: int, steps: float, message: int, statistics: int, gradients: int, feature_bytes: float
-) -> list[RoundTraffic]:
-    """Traffic of every method from sizes in bytes: `message` of an encoded model, `statistics` of the BatchNorm running
-    statistics in float32, `gradients` of all gradients, `feature_bytes` that a machine fetches for one step."""
-    model, buffers = machines * message, machines * statistics
-    features = machines * steps * feature_bytes
-    return [
-        *(RoundTraffic(method, model, model) for method in ("psgd_pa", "llcg", "subgraph_approx")),
-        RoundTraffic("ggs", model, model, features=features),
-        # full_sync sends its model once, before the first round.
-        RoundTraffic("full_sync", buffers, 0, 2 * machines * steps * gradients, features),
-    ]
+def traffic_of_methods(config: Config, sizes: MessageBytes) -> dict[str, RoundTraffic]:
+    """By name, for methods that train on parts; one name for each class of method."""
+    kinds = {kind: name for name, kind in reversed(ALGORITHMS.items()) if kind.trains_on_parts}
+    return {name: kind(config).traffic(sizes) for kind, name in reversed(kinds.items())}
 
 
 def count_remote_rows(config: Config, full_graph: Graph, assignment: Array, fanouts: list[Fanout]) -> RemoteRows:

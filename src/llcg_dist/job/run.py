@@ -9,7 +9,8 @@ from typing import Protocol
 
 import torch
 
-from llcg_dist.algorithms import Algorithm, build_algorithm
+from llcg_dist.algorithms.base import Algorithm
+from llcg_dist.algorithms.registry import build_algorithm
 from llcg_dist.comm.channel import ServerTransport
 from llcg_dist.comm.codec import Codec
 from llcg_dist.comm.ledger import Ledger

@@ -5,35 +5,15 @@ from typing import Any
 
 from matplotlib.colors import to_hex, to_rgb
 
+from llcg_dist.algorithms.presentation import PRESENTATIONS
+
 INK = "#202124"
 """Colour of text and axes; in the page it is replaced by the page's text colour."""
 
-# Okabe and Ito's palette, with Tol's indigo and wine; a test holds the distances under each form of colour blindness.
-COLOURS = {
-    "single": INK,
-    "full_sync": "#E69F00",
-    "ggs": "#CC79A7",
-    "subgraph_approx": "#56B4E9",
-    "llcg": "#0072B2",
-    "llcg_paper": "#332288",
-    "llcg_plus": "#882255",
-    "psgd_pa": "#D55E00",
-    "server_only": "#009E73",
-}
-# The same methods in dark mode.
-DARK = {
-    "single": "#f1f3f4",
-    "full_sync": "#ffc857",
-    "ggs": "#e59ac6",
-    "subgraph_approx": "#9fdcff",
-    "llcg": "#2f8fdc",
-    "llcg_paper": "#7a5cf0",
-    "llcg_plus": "#c2407f",
-    "psgd_pa": "#ff7a2e",
-    "server_only": "#00b386",
-}
+COLOURS = {name: method.colour for name, method in PRESENTATIONS.items()}
+DARK = {name: method.dark for name, method in PRESENTATIONS.items()}
 _OTHER_METHOD = "#888888"
-_MARKERS = dict(zip(COLOURS, "sD^vo<>XP", strict=True))
+_MARKERS = {name: method.marker for name, method in PRESENTATIONS.items()}
 _DASHES = ["-", (0, (5, 2)), (0, (1.2, 1.6)), (0, (6, 2, 1.2, 2)), (0, (9, 3))]
 
 # Colours of the phases of a round.

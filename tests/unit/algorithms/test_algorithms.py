@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from llcg_dist.algorithms import build_algorithm
+from llcg_dist.algorithms.registry import build_algorithm
 from llcg_dist.comm.ledger import Kind
 from llcg_dist.config.compare import flat_items
 from llcg_dist.config.compose import load_config

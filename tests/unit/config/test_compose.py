@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 from omegaconf import OmegaConf
 
-from llcg_dist.algorithms import build_algorithm
+from llcg_dist.algorithms.registry import build_algorithm
 from llcg_dist.config.compose import load_config, quoted_override, to_yaml
 from llcg_dist.data.partition import store_path
 from tests.helpers.settings import CONF, DEFAULT, refusal

@@ -1,9 +1,11 @@
 """Rules: a value that cannot work, alone or with others, is refused in one line that names its key."""
 
+import re
 from typing import Any
 
 import pytest
 
+from llcg_dist.algorithms.registry import build_algorithm
 from llcg_dist.config.compose import load_config
 from llcg_dist.config.rules import validate
 from llcg_dist.errors import UserError
@@ -65,7 +67,8 @@ def test_a_setting_that_breaks_a_rule_is_one_line_that_names_the_key(overrides: 
     ],
 )
 def test_batches_of_one_are_fine_where_nothing_normalises_them(overrides: list[str]) -> None:
-    assert load_config(["train.local_batch_size=1", *overrides]).train.local_batch_size == 1
+    config = load_config(["train.local_batch_size=1", *overrides])
+    assert build_algorithm(config).config.train.local_batch_size == 1
 
 
 BAD_VALUES: list[tuple[str, Any]] = [
@@ -153,8 +156,7 @@ def test_settings_that_cannot_work_are_refused_in_one_line(overrides: list[str],
 
 @pytest.mark.parametrize("method", ["single", "server_only", "ggs", "full_sync"])
 def test_diagnostics_are_refused_where_no_machine_trains_on_its_part_alone(method: str) -> None:
-    with pytest.raises(UserError, match="diagnostics.every=1: must be 0"):
-        load_config([f"algorithm={method}", "diagnostics.every=1"])
+    assert refusal([f"algorithm={method}", "diagnostics.every=1"]).startswith("diagnostics.every=1: must be 0")
 
 
 @pytest.mark.parametrize(
@@ -168,5 +170,4 @@ def test_diagnostics_are_refused_where_no_machine_trains_on_its_part_alone(metho
 )
 def test_an_audit_that_cannot_be_is_refused(setting: str, reason: str) -> None:
     load_config([setting])
-    with pytest.raises(UserError, match=f"cluster.audit=True: .*{reason}"):
-        load_config([setting, "cluster.audit=true"])
+    assert re.match(f"cluster.audit=True: .*{reason}", refusal([setting, "cluster.audit=true"]))

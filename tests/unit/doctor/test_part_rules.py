@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 import torch
 
+from llcg_dist.algorithms.base import Algorithm
+from llcg_dist.algorithms.registry import build_algorithm
 from llcg_dist.config.compose import load_config
 from llcg_dist.data.graph import TEST, TRAIN, VAL, Graph
 from llcg_dist.doctor.findings import ERROR, OK, WARN
@@ -13,8 +15,12 @@ from llcg_dist.sampling.neighbor import NeighborSampler
 from tests.helpers.doctor_facts import levels, manifest, only
 from tests.helpers.graphs import graph_of
 
-LLCG = load_config(["cluster.num_machines=2"])
-PSGD_PA = load_config(["cluster.num_machines=2", "algorithm=psgd_pa"])
+
+def method(*overrides: str) -> Algorithm:
+    return build_algorithm(load_config(["cluster.num_machines=2", *overrides]))
+
+
+LLCG, PSGD_PA = method(), method("algorithm=psgd_pa")
 
 
 def test_sound_parts() -> None:
@@ -79,8 +85,8 @@ def test_skewed_labels_are_a_warning_where_nothing_corrects_for_them() -> None:
     skewed = manifest(label_counts=[0, 100]) | {"label_counts": [900, 100]}
     assert "part 0 are 90 %" in only(check_parts(PSGD_PA, skewed), WARN).what
     assert levels(check_parts(LLCG, skewed)) == {OK}
-    without = load_config(["cluster.num_machines=2", "algorithm.S=0"])
-    assert levels(check_parts(without, skewed)) == {OK, WARN}
+    assert levels(check_parts(method("algorithm.S=0"), skewed)) == {OK, WARN}
+    assert levels(check_parts(method("algorithm=ggs"), skewed)) == {OK}
 
 
 def test_cut_edges_are_told() -> None:

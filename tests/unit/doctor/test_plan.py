@@ -2,6 +2,7 @@
 
 import pytest
 
+from llcg_dist.algorithms.registry import build_algorithm
 from llcg_dist.config.compose import load_config
 from llcg_dist.data.graph import TRAIN, Graph
 from llcg_dist.doctor.batches import estimate_batch
@@ -15,7 +16,7 @@ GRAPH = community_graph(300)
 def plan_of(*overrides: str, graphs: int = 2) -> Plan:
     config = load_config(["cluster.num_machines=2", *overrides])
     parts: list[Graph] = [GRAPH] * graphs
-    return make_plan(config, GRAPH, parts, trains_on_parts=graphs > 0)
+    return make_plan(build_algorithm(config), GRAPH, parts)
 
 
 def test_ranks_of_a_job() -> None:

@@ -5,11 +5,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from llcg_dist.algorithms.traffic import MessageBytes
 from llcg_dist.config.compose import load_config
 from llcg_dist.data.graph import TRAIN
 from llcg_dist.data.partition import ensure_store
 from llcg_dist.data.store import read_shard
-from llcg_dist.doctor.traffic import count_remote_rows, predict_traffic, round_traffic
+from llcg_dist.doctor.traffic import count_remote_rows, predict_traffic, traffic_of_methods
 from tests.helpers.graphs import community_graph, dense, graph_of
 from tests.helpers.run_files import rows
 from tests.helpers.training import train_in_process
@@ -23,7 +24,7 @@ def test_what_is_predicted_is_what_a_run_counts(tmp_path: Path, method: str, dty
     config = load_config(settings)
     full = read_shard(ensure_store(config)[0] / "global")
     predicted, _ = predict_traffic(config, full.graph, full.extra["assignment"])
-    (of_method,) = [row for row in predicted if row.method == method]
+    of_method = predicted[method]
     recorded = {(row["bytes_up"], row["bytes_down"]) for row in rows(tmp_path / "run")}
     assert recorded == {(of_method.up, of_method.down)}
     assert of_method.features == of_method.gradients == 0
@@ -31,8 +32,8 @@ def test_what_is_predicted_is_what_a_run_counts(tmp_path: Path, method: str, dty
 
 def test_every_method_by_hand() -> None:
     """Three machines, two steps, a model of 100 bytes of which 20 are statistics, 1000 bytes of rows a step."""
-    traffic = round_traffic(3, 2.0, message=100, statistics=20, gradients=80, feature_bytes=1000)
-    rows = {row.method: row for row in traffic}
+    config = load_config(["cluster.num_machines=3", "algorithm.K=2", "algorithm.rho=1.0"])
+    rows = traffic_of_methods(config, MessageBytes(100, 20, 80, features_per_step=1000))
     assert set(rows) == {"psgd_pa", "llcg", "subgraph_approx", "ggs", "full_sync"}
     for method in ("psgd_pa", "llcg", "subgraph_approx"):
         assert (rows[method].up, rows[method].down, rows[method].total) == (300, 300, 600)

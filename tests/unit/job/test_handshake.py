@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from llcg_dist.algorithms import build_algorithm
+from llcg_dist.algorithms.registry import build_algorithm
 from llcg_dist.config.compose import load_config
 from llcg_dist.config.schema import Config
 from llcg_dist.data.partition import ensure_store

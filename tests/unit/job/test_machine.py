@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from llcg_dist.algorithms import build_algorithm
+from llcg_dist.algorithms.registry import build_algorithm
 from llcg_dist.comm.messages import Finish, Gradient, Measure, Message, Train, Trained
 from llcg_dist.config.compose import load_config
 from llcg_dist.data.views import GraphView

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from llcg_dist.algorithms import build_algorithm
+from llcg_dist.algorithms.registry import build_algorithm
 from llcg_dist.config.compose import load_config
 from llcg_dist.data.csr import undirected_csr
 from llcg_dist.data.graph import TRAIN, Graph, induced_subgraph

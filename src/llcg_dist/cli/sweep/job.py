@@ -110,7 +110,7 @@ def _run_forked_job(overrides: list[str], console: str) -> None:
 
 def _run_on_slurm(name: str, run_dir: Path, overrides: list[str]) -> JobOutcome:
     """Runs the elastic agent of this node. There is one task per node; the job's outcome is that of the first node."""
-    from llcg_dist.algorithms import build_algorithm
+    from llcg_dist.algorithms.registry import build_algorithm
     from llcg_dist.doctor import num_processes
 
     config = load_config(overrides)

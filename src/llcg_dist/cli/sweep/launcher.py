@@ -73,7 +73,7 @@ class ResumingLauncher(Launcher):
 
         Builds the job's parts where they are missing.
         """
-        from llcg_dist.algorithms import build_algorithm
+        from llcg_dist.algorithms.registry import build_algorithm
         from llcg_dist.job.run_dir import RunState, inspect_run_dir
 
         run_dir = self._sweep_dir / name
@@ -89,7 +89,7 @@ class ResumingLauncher(Launcher):
 
     def _ensure_store(self, config: Any) -> None:
         """Loads and partitions the graph, once for all jobs that share the parts; a UserError is repeated for each."""
-        from llcg_dist.algorithms import build_algorithm
+        from llcg_dist.algorithms.registry import build_algorithm
         from llcg_dist.data.partition import ensure_store, store_path
 
         access = build_algorithm(config).data_access

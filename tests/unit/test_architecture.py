@@ -136,3 +136,20 @@ def test_the_mathematics_knows_neither_even_through_others(room: str, library: s
 @pytest.mark.parametrize("library", ["torch", "dgl", "torch_geometric"])
 def test_report_reads_records_only(library: str) -> None:
     assert {file for file in users(library, reached) if file.startswith("report/")} == set()
+
+
+def named_methods(file: str) -> set[str]:
+    """Methods that a file names in its strings, docstrings and help texts apart."""
+    from llcg_dist.algorithms.registry import ALGORITHMS
+
+    tree = ast.parse((ROOT / file).read_text())
+    texts = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    strings = (node for node in ast.walk(tree) if isinstance(node, ast.Constant) and id(node) not in texts)
+    return {node.value for node in strings if isinstance(node.value, str) and node.value in ALGORITHMS} - {"llcg"}
+
+
+def test_no_method_is_named_outside_of_its_room() -> None:
+    """So that a new one needs no edit elsewhere. `llcg` is the program's name, too."""
+    assert named_methods("algorithms/registry.py")
+    elsewhere = {file: named_methods(file) for file in FILES if not file.startswith("algorithms/")}
+    assert {file: names for file, names in elsewhere.items() if names} == {}

@@ -23,5 +23,6 @@ def test_the_examples_run_as_they_are_printed(tmp_path: Path) -> None:
     own = pd.read_csv(tmp_path / "runs" / "clubs" / "predictions.csv").set_index("node")
     assert own.index.tolist() == ["ann", "bob", "cho", "dan", "eve", "fay", "gus", "hal"]
     assert own.loc["dan", "class"] in ("chess", "rowing")
+    assert own["probability"].between(0.5, 1).all()
     new = pd.read_parquet(tmp_path / "new.parquet").set_index("node")
     assert new["class"].to_dict() == {"ivy": "chess", "jon": "chess", "kim": "rowing", "lee": "rowing"}

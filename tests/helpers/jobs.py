@@ -33,12 +33,13 @@ class Job(subprocess.Popen[str]):
     """A command and all processes that it starts, which inherit a variable of its environment."""
 
     def __init__(self, command: Sequence[str], cwd: Path | None, environment: Mapping[str, str]) -> None:
-        variable = {"LLCG_TEST_JOB": str(time.time_ns())}
-        self.marker = f"LLCG_TEST_JOB={variable['LLCG_TEST_JOB']}".encode()
+        number = str(time.time_ns())
+        self.marker = f"LLCG_TEST_JOB={number}".encode()
         # To files, not pipes: a job must not wait for a test that is not reading.
         out, err = tempfile.TemporaryFile("w+"), tempfile.TemporaryFile("w+")  # noqa: SIM115 - closed with the job
         self.outputs = out, err
-        super().__init__(command, stdout=out, stderr=err, text=True, env={**environment, **variable}, cwd=cwd)
+        env, nothing = {**environment, "LLCG_TEST_JOB": number}, subprocess.DEVNULL
+        super().__init__(command, stdin=nothing, stdout=out, stderr=err, text=True, env=env, cwd=cwd)
 
 
 def start(command: Sequence[str], cwd: Path | None = None, inherited: Mapping[str, str] = os.environ) -> Job:

@@ -71,7 +71,7 @@ class PlanetoidConfig(FractionsConfig):
 
 @dataclass
 class HeterophilousConfig(PublishedConfig):
-    """Graphs whose neighbours differ, each with ten splits."""
+    """Heterophilous graphs, in which neighbours are mostly of different classes, each with ten splits."""
 
     split: int = 0
     """Heterophilous: which of the ten splits, 0 to 9."""

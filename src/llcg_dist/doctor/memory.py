@@ -25,6 +25,10 @@ _REPEATED = {"gat": "A", "appnp": "P", "resgcn": "G", "skip_sage": "S"}
 _COPIES_OF_STATE = 5
 """Copies of a hidden state that a gradient step keeps: after BatchNorm, ReLU and dropout, a mask, and the gradient."""
 _FLOAT_BYTES = 4
+_BYTES_PER_EDGE = 24
+"""Memory of a block and its adjacency matrices for each edge."""
+_BYTES_PER_SOURCE_ROW = 16
+"""Memory of a block for each node that it reads."""
 
 
 @dataclass(frozen=True)
@@ -79,12 +83,10 @@ def step_bytes(layers: Sequence[Layer], batch: BatchSize) -> int:
         total += rows_in * layer.width_in * _FLOAT_BYTES * (copies - 1)
         if layer.reads_neighbours:
             rows_out = batch.rows[depth + 1]
-            total += _messages(layer, batch.edges[depth]) + batch.edges[depth] * 24 + rows_in * 16
-            total += (
-                rows_out * layer.width_in * _FLOAT_BYTES
-                if layer.kind == "S"
-                else rows_in * layer.width_out * _FLOAT_BYTES
-            )
+            total += _messages(layer, batch.edges[depth]) + batch.edges[depth] * _BYTES_PER_EDGE
+            total += rows_in * _BYTES_PER_SOURCE_ROW
+            product = rows_out * layer.width_in if layer.kind == "S" else rows_in * layer.width_out
+            total += product * _FLOAT_BYTES
             depth += 1
         total += rows_out * layer.width_out * _FLOAT_BYTES * 2
     return total
@@ -105,7 +107,7 @@ def evaluation_bytes(layers: Sequence[Layer], num_nodes: int, num_edges: int, ch
         copies = layer.reads_neighbours and (layer.kind != "S" or position == 0)
         rows = min(num_nodes, chunk + edges if copies else chunk)
         work = rows * layer.width_in * _FLOAT_BYTES * 2 + min(num_nodes, chunk) * layer.width_out * _FLOAT_BYTES * 2
-        work += (_messages(layer, edges) + edges * 24) if layer.reads_neighbours else 0
+        work += (_messages(layer, edges) + edges * _BYTES_PER_EDGE) if layer.reads_neighbours else 0
         peak = max(peak, work + (0 if on_disk else entering + leaving))
     return peak
 

@@ -54,7 +54,10 @@ def traffic_of_methods(config: Config, sizes: MessageBytes) -> dict[str, RoundTr
 
 
 def count_remote_rows(config: Config, full_graph: Graph, assignment: Array, fanouts: list[Fanout]) -> RemoteRows:
-    """Samples batches of each part's training nodes in the full graph, part after part; deterministic for a seed."""
+    """Samples batches of each part's training nodes in the full graph, part after part.
+
+    Deterministic for a seed with one OpenMP thread: with several, DGL's sampler draws differently every time.
+    """
     sampler = NeighborSampler(full_graph, fanouts, config.sampling.method)
     machines = config.cluster.num_machines
     candidates = [np.flatnonzero((assignment == part) & (full_graph.split == TRAIN)) for part in range(machines)]

@@ -101,7 +101,7 @@ def _auto(study: Study, keys: Sequence[str]) -> Figure:
 
 def _others(study: Study, keys: Sequence[str]) -> Figure:
     caption = "Columns of metrics.jsonl that these runs have beyond the usual ones."
-    return _grid("extra_columns", "Other columns by round", caption, study, [_Panel(key, key) for key in keys])
+    return _grid("further_columns", "Other columns by round", caption, study, [_Panel(key, key) for key in keys])
 
 
 def _grid(name: str, title: str, caption: str, study: Study, panels: Sequence[_Panel]) -> Figure:

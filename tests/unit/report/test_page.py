@@ -47,7 +47,7 @@ def test_every_figure_comes_with_its_picture_and_its_numbers(tmp_path: Path) -> 
     names = figures_of(page)
     assert names == [
         "score_by_round", "loss_by_round", "score_by_bytes", "score_by_time", "score_by_compute", "steps_by_round",
-        "theory_terms", "extra_columns", "bytes_by_kind", "seconds_by_phase", "memory", "partition",
+        "theory_terms", "further_columns", "bytes_by_kind", "seconds_by_phase", "memory", "partition",
     ]  # fmt: skip
     for name in names:
         assert (page.parent / f"{name}.png").read_bytes().startswith(b"\x89PNG")
@@ -60,7 +60,7 @@ def test_every_figure_comes_with_its_picture_and_its_numbers(tmp_path: Path) -> 
     assert [float(row["x"]) for row in numbers("score_by_bytes")] == pytest.approx([1.523128, 3.046256])
     assert [float(row["x"]) for row in numbers("score_by_time")] == pytest.approx([0.8, 1.6])
     assert [float(row["x"]) for row in numbers("score_by_compute")] == pytest.approx([0.7, 1.4])
-    for name, column, value in (("theory_terms", "kappa_a_sq", 0.25), ("extra_columns", "anything", 2)):
+    for name, column, value in (("theory_terms", "kappa_a_sq", 0.25), ("further_columns", "anything", 2)):
         assert [(row["column"], float(row["mean"])) for row in numbers(name)] == [(column, value)] * 2
     assert numbers("bytes_by_kind")[0]["feature_bytes"] == "20000.0"
     # 0.5 s of local steps and 0.3 s of evaluation fit into 0.8 - 0.1 - 0.2 = 0.5 s

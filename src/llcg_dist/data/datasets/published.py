@@ -79,13 +79,13 @@ def require_files(dataset: str, paths: Iterable[Path], advice: str) -> None:
 
 
 @contextlib.contextmanager
-def explain_read_errors(place: str, loader: str) -> Iterator[None]:
+def explain_read_errors(location: str, loader: str) -> Iterator[None]:
     """Turns what a library's loader raises on a damaged file into a UserError that says where the files are."""
     try:
         yield
     except (OSError, EOFError, ValueError, KeyError, RuntimeError, *_DECODING_ERRORS) as error:
         reason = f"{type(error).__name__}: {one_line(error)}"
-        raise UserError(f"{place}: {loader} cannot read its files ({reason})") from None
+        raise UserError(f"{location}: {loader} cannot read its files ({reason})") from None
 
 
 def is_writable(folder: Path) -> bool:

@@ -13,7 +13,7 @@ slept = False
 def load_slowly(event: str, arguments: tuple[object, ...]) -> None:
     """An audit hook of Python's: the first file of the full graph that this rank opens takes long."""
     global slept
-    if event == "open" and not slept and "/global/" in os.fspath(str(arguments[0])):
+    if event == "open" and not slept and "/global/" in str(arguments[0]):
         slept = True
         time.sleep(SECONDS)
 

@@ -94,7 +94,7 @@ class Contenders:
         self._traffic = FeatureTraffic()
         rows = PeerRows(group, range(1, self._machines + 1), own, self._traffic, cluster.ledger)
         nodes = shard.extra["nodes"]
-        view = GlobalView(shard.graph, part, nodes, found.topology, found.owner, found.position, rows)
+        view = GlobalView(shard.graph, part, nodes, found, rows)
         self._ggs = build_trainer(config, view, part)
         in_memory = np.ascontiguousarray(full_graph.features)  # read once: the contender has no disk to wait for
         everything = GraphView(full_graph, view.train_nodes)

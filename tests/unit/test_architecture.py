@@ -153,3 +153,15 @@ def test_no_method_is_named_outside_of_its_room() -> None:
     assert named_methods("algorithms/registry.py")
     elsewhere = {file: named_methods(file) for file in FILES if not file.startswith("algorithms/")}
     assert {file: names for file, names in elsewhere.items() if names} == {}
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_files_and_functions_are_small(file: str) -> None:
+    """No file over 250 lines, no function over 40, no constructor with more than six arguments."""
+    source = (ROOT / file).read_text()
+    assert len(source.splitlines()) <= 250
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.FunctionDef):
+            assert (node.end_lineno or 0) - node.lineno < 40, f"{node.name} has over 40 lines"
+            arguments = len(node.args.args) + len(node.args.kwonlyargs) - 1
+            assert node.name != "__init__" or arguments <= 6, f"line {node.lineno}: {arguments} arguments"

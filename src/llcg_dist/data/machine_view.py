@@ -27,5 +27,5 @@ def part_view(
         rows = remote(torch.from_numpy(graph.features))
         if config.algorithm.feature_cache:
             rows = CachedRows(rows, derived.owner, config.algorithm.feature_cache)
-        return GlobalView(graph, part, shard.extra["nodes"], derived.topology, derived.owner, derived.position, rows)
+        return GlobalView(graph, part, shard.extra["nodes"], derived, rows)
     return GraphView(graph)

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from llcg_dist.data.csr import Topology
+from llcg_dist.data.derived import FullTopology
 from llcg_dist.data.feature_rows import LazyRows, Rows
 from llcg_dist.data.graph import TRAIN, Graph, induced_topology
 from llcg_dist.data.rows import Array
@@ -94,17 +95,14 @@ class RowSource(Protocol):
 class GlobalView(GraphView):
     """The full topology, the features and labels of the own part, and the features of other parts on request.
 
-    `owner` [N] is the part of every node, `position` [N] its row within that part, `nodes` [n] the global numbers of
-    the own part's nodes, `index` the own part's number.
+    `index` is the own part's number, `nodes` [n] the global numbers of its nodes.
     """
 
-    def __init__(
-        self, part: Graph, index: int, nodes: Array, topology: Topology, owner: Array, position: Array, rows: RowSource
-    ) -> None:
+    def __init__(self, part: Graph, index: int, nodes: Array, full: FullTopology, rows: RowSource) -> None:
         super().__init__(part, train_nodes=nodes[part.nodes_in(TRAIN)])
-        self.topology = topology
+        self.topology = full.topology
         self._part, self._rows = index, rows
-        self._owner, self._position = torch.from_numpy(owner), torch.from_numpy(position)
+        self._owner, self._position = torch.from_numpy(full.owner), torch.from_numpy(full.position)
         self._num_parts = int(self._owner.max()) + 1
 
     def features(self, nodes: Tensor) -> Tensor:

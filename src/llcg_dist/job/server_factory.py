@@ -124,7 +124,8 @@ def _corrector(run: OpenRun, start: Start, model: GraphModel, steps: list[int]) 
     rates = LearningRates(config.train, steps, start.planned_rounds)
     lr, lr_factor = run.algorithm.server_learning_rate(rates)
     settings = StepSettings(seeding.SERVER_STREAM, config.seed, config.train.server_batch_size, lr, lr_factor)
-    view = GraphView(graph, _correction_nodes(run))
+    nodes = correction_nodes(config.sampling.server_minibatch, graph, run.full.extra["assignment"])
+    view = GraphView(graph, nodes)
     sampler = NeighborSampler(view.topology, fanouts_per_layer(config.sampling.server_fanout, model.depth))
     trainer = Trainer(view, model, sampler, settings, config.train, run.device)
     chooser, automatic = None, config.algorithm.S == AUTO
@@ -132,10 +133,6 @@ def _corrector(run: OpenRun, start: Start, model: GraphModel, steps: list[int]) 
         mean_steps = statistics.mean(steps[: start.planned_rounds])
         chooser = StepChooser(config, graph, run.assignment, mean_steps, NeighborSampler, run.device)
     return Corrector(trainer, chooser, expected_steps=0 if automatic else config.algorithm.S)
-
-
-def _correction_nodes(run: OpenRun) -> Array | None:
-    return correction_nodes(run.config.sampling.server_minibatch, run.full.graph, run.full.extra["assignment"])
 
 
 def _recorder(run: OpenRun, start: Start, paper_bytes: int) -> Recorder:
@@ -152,5 +149,5 @@ def _recorder(run: OpenRun, start: Start, paper_bytes: int) -> Recorder:
 def _diagnostics(run: OpenRun) -> Diagnostics | None:
     if not run.config.diagnostics.every or run.assignment is None:
         return None
-    access, graph, nodes = run.algorithm.data_access, run.full.graph, _correction_nodes(run)
-    return Diagnostics(run.config, access, graph, run.assignment, nodes, NeighborSampler, run.device)
+    access, graph = run.algorithm.data_access, run.full.graph
+    return Diagnostics(run.config, access, graph, run.assignment, NeighborSampler, run.device)

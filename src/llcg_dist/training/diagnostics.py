@@ -13,6 +13,7 @@ from torch import Tensor
 
 from llcg_dist import seeding
 from llcg_dist.config.schema import AUTO, Config
+from llcg_dist.data.cut import correction_nodes
 from llcg_dist.data.derived import DataAccess, part_and_halo_nodes
 from llcg_dist.data.graph import TRAIN, Graph
 from llcg_dist.data.rows import Array
@@ -56,19 +57,18 @@ class Diagnostics:
         access: DataAccess,
         graph: Graph,
         assignment: Array,
-        correction_nodes: Array | None,
         make_sampler: MakeSampler,
         device: str = "cpu",
     ) -> None:
-        """`access`: what the method's machines may read. `assignment` [N]: the part of each node. `correction_nodes`:
-        training nodes that correction batches are drawn from; None: all of them."""
+        """`access`: what the method's machines may read. `assignment` [N]: the part of each node."""
         self._config, self._access, self._graph, self._assignment = config, access, graph, assignment
         self._device, self._make_sampler = device, make_sampler
         self._model = build_model(config.model, graph.num_features, graph.num_classes).to(device)
         self._learned = ~statistics_mask(self._model)
         self._view = GraphView(graph)
         self._all_neighbours = _all_neighbours_sampler(self._view, self._model.depth, make_sampler)
-        self._correction_nodes = self._view.train_nodes if correction_nodes is None else correction_nodes
+        chosen = correction_nodes(config.sampling.server_minibatch, graph, assignment)
+        self._correction_nodes = self._view.train_nodes if chosen is None else chosen
 
     def measure(
         self, theta: Tensor, round_: int, local_gradients: Sequence[Tensor], steps: Sequence[int]

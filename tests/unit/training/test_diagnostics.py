@@ -51,7 +51,7 @@ def measured(graph: Graph, assignment: Array, *overrides: str, steps: Sequence[i
     theta = flatten(model)
     parts = [induced_subgraph(graph, np.flatnonzero(assignment == part)) for part in np.unique(assignment)]
     sent = [LocalGradient(config, GraphView(part), NeighborSampler).at(theta) for part in parts]
-    server = Diagnostics(config, build_algorithm(config).data_access, graph, assignment, None, NeighborSampler)
+    server = Diagnostics(config, build_algorithm(config).data_access, graph, assignment, NeighborSampler)
     return server.measure(theta, 3, sent, steps)
 
 

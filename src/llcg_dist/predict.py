@@ -21,7 +21,7 @@ from llcg_dist.data.partition import ensure_store
 from llcg_dist.data.store import read_shard
 from llcg_dist.errors import UserError, one_line
 from llcg_dist.models import build_model
-from llcg_dist.training.layerwise import WholeGraphForward
+from llcg_dist.training.layerwise import FullGraphForward
 
 USAGE = """usage: llcg predict run_dir=RUN [which=best|final] [out=FILE] [a new graph]
 
@@ -58,7 +58,7 @@ def predict(arguments: Sequence[str], say: Callable[[str], None] = lambda line: 
         graph = load_unlabelled(new)
         _require_same_features(graph, trained, f"dataset.features={new.features}", request.run_dir)
     say(f"predicting {graph.num_nodes:,} nodes with {request.model_file}")
-    logits = WholeGraphForward(graph, model, config.evaluate.chunk, config.evaluate.scratch).logits()
+    logits = FullGraphForward(graph, model, config.evaluate.chunk, config.evaluate.scratch).logits()
     table = prediction_table(logits, graph, trained)
     _write(table, request.out)
     return request.out

@@ -29,7 +29,7 @@ def main(overrides: Sequence[str]) -> int:
         return 128 + stopped.signal
     finally:
         ignore_signals()
-        CheckpointWriter.finish_all()  # what is being saved becomes whole
+        CheckpointWriter.finish_all()  # checkpoints that are being written become complete
 
 
 def _run_and_explain(overrides: Sequence[str]) -> int:

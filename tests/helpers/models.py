@@ -10,7 +10,7 @@ from llcg_dist.data.graph import Graph
 from llcg_dist.models import build_model
 from llcg_dist.models.stages import GraphModel, Stage
 from llcg_dist.sampling.block import full_graph_block
-from llcg_dist.training.layerwise import WholeGraphForward
+from llcg_dist.training.layerwise import FullGraphForward
 from tests.helpers.graphs import dense, dense_gcn
 
 
@@ -21,7 +21,7 @@ def drawn_model(config: ModelConfig, graph: Graph) -> GraphModel:
     for name, parameter in model.named_parameters():
         if parameter.ndim == 1:  # biases and BatchNorm's affine weights
             nn.init.uniform_(parameter, 0.5, 1.5) if "norm.weight" in name else nn.init.uniform_(parameter, -0.5, 0.5)
-    WholeGraphForward(graph, model, chunk=graph.num_nodes, recalibrate=True).logits()
+    FullGraphForward(graph, model, chunk=graph.num_nodes, recalibrate=True).logits()
     return model.eval()
 
 

@@ -1,14 +1,14 @@
-"""How a vector of float32 is written for the network: as it is, or rounded to fewer bytes.
+"""Encoding of a float32 vector for the network: as it is, or quantised to bfloat16 or int8.
 
-Learned parameters may lose digits, because the ends make up for them later (error_feedback.py). BatchNorm's running
-statistics are values, not differences, and a variance must not become negative: they cross as bfloat16, which keeps
-the sign.
+Learned parameters may lose precision, because error feedback makes up for it later (error_feedback.py). BatchNorm's
+running statistics are values, not differences, and a variance must not become negative: they cross as bfloat16, which
+keeps the sign.
 
 All rounding is to the nearest (ties to even), and every operation is elementwise and correctly rounded: the same bits
 on any host. What is not finite stays so: a NaN or an infinity must reach the check before averaging.
 
-A vector is written piece by piece: what fits the cache of a processor takes a fraction of the time of whole vectors,
-each in memory that is new to the process.
+A vector is encoded piece by piece: what fits a processor's cache takes a fraction of the time of entire vectors,
+whose intermediate results would each take fresh memory.
 """
 
 from collections.abc import Callable
@@ -19,7 +19,7 @@ from torch import Tensor
 from torch.nn import functional
 
 BLOCK = 1024
-"""Values that share a scale."""
+"""Values that share a quantisation scale."""
 _PIECE = 128 * BLOCK
 _STEPS = 127
 _SMALLEST = torch.finfo(torch.float32).tiny
@@ -28,12 +28,14 @@ _SMALLEST = torch.finfo(torch.float32).tiny
 
 @dataclass(frozen=True)
 class Piece:
+    """A contiguous part of the vector that is encoded at once."""
+
     span: slice
-    """Of the vector."""
+    """Its place in the vector."""
     statistics: Tensor
-    """Where they are within the span."""
+    """Positions of running statistics, relative to the start of the span."""
     among: slice
-    """And where among all statistics."""
+    """The place of these statistics among all statistics of the vector."""
 
     @property
     def blocks(self) -> slice:
@@ -57,28 +59,29 @@ class Codec:
 
     @property
     def elements(self) -> int:
-        """Of the message, in its own dtype."""
+        """Length of an encoded message, in elements of `dtype`."""
         return self.size
 
-    def message(self) -> Tensor:
-        """Room for one."""
+    def empty_message(self) -> Tensor:
+        """A buffer for an encoded message."""
         return torch.zeros(self.elements, dtype=self.dtype)
 
-    def write(self, piece: Piece, values: Tensor, message: Tensor) -> None:
+    def quantize(self, piece: Piece, values: Tensor, message: Tensor) -> None:
+        """Writes the values of a piece into the message."""
         message[piece.span] = values
 
-    def read(self, piece: Piece, message: Tensor) -> Tensor:
-        """The values that were written there, as far as they crossed."""
+    def dequantize(self, piece: Piece, message: Tensor) -> Tensor:
+        """The values of a piece, as the message has them: float32, rounded."""
         return message[piece.span].float()
 
     def encode(self, vector: Tensor) -> Tensor:
-        message = self.message()
+        message = self.empty_message()
         for piece in self.pieces:
-            self.write(piece, vector[piece.span], message)
+            self.quantize(piece, vector[piece.span], message)
         return message
 
     def decode(self, message: Tensor) -> Tensor:
-        return torch.cat([self.read(piece, message) for piece in self.pieces])
+        return torch.cat([self.dequantize(piece, message) for piece in self.pieces])
 
 
 class BFloat16(Codec):
@@ -103,7 +106,7 @@ class Int8(Codec):
     def elements(self) -> int:
         return sum(self._lengths)
 
-    def write(self, piece: Piece, values: Tensor, message: Tensor) -> None:
+    def quantize(self, piece: Piece, values: Tensor, message: Tensor) -> None:
         all_scales, statistics, numbers = self._parts(message)
         statistics[piece.among] = values[piece.statistics]
         rows = _in_blocks(values)
@@ -117,7 +120,7 @@ class Int8(Codec):
         all_scales[piece.blocks] = scales
         numbers[piece.span] = steps.view(-1)[: len(values)]
 
-    def read(self, piece: Piece, message: Tensor) -> Tensor:
+    def dequantize(self, piece: Piece, message: Tensor) -> Tensor:
         scales, statistics, numbers = self._parts(message)
         rows = _in_blocks(numbers[piece.span].float()).mul_(scales[piece.blocks].unsqueeze(1))
         values = rows.view(-1)[: piece.span.stop - piece.span.start]

@@ -1,11 +1,11 @@
-"""What either end of an exchange remembers, so that rounding (codec.py) delays digits and loses none.
+"""Compression of models with error feedback: what quantisation (codec.py) leaves out of one message is in a later one.
 
     server -> machines    the new model less what the machines hold; they hold nothing before the first
-    machine -> server     its model less the one it received, and what rounding kept back the round before (residual)
+    machine -> server     its model less the one it received, plus the quantisation error of the round before (residual)
 
-The server knows to the bit what the machines hold, so what one message did not bring is in the next difference. It adds
-a machine's difference to its own exact model: digits that are still under way to the machines are not lost there.
-With float32 nothing is rounded and nothing remembered: models cross as they are.
+The server knows to the bit what the machines hold, so the error of one message is in the next difference. It adds a
+machine's difference to its own exact model: precision that has not reached the machines yet is not lost there.
+With float32 nothing is rounded and no state is kept: models cross as they are.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from llcg_dist.training.flat_vector import is_finite
 
 
 class ServerCompressor:
-    """float32; subclasses say what differs."""
+    """The server's side for float32, which sends models as they are; the subclass quantises."""
 
     def __init__(self, codec: Codec) -> None:
         self.codec = codec
@@ -35,14 +35,14 @@ class ServerCompressor:
         return messages
 
     def state(self) -> dict[str, Tensor]:
-        """All that the next round needs."""
+        """Error feedback that the next round needs, for a checkpoint."""
         return {}
 
     def load_state(self, state: dict[str, Tensor]) -> None: ...
 
 
 class MachineCompressor:
-    """float32; subclasses say what differs."""
+    """A machine's side for float32, which sends models as they are; the subclass quantises."""
 
     def __init__(self, codec: Codec) -> None:
         self.codec = codec
@@ -56,7 +56,7 @@ class MachineCompressor:
         return theta
 
     def state(self) -> dict[str, Tensor]:
-        """All that the next round needs."""
+        """Error feedback that the next round needs, for a checkpoint."""
         return {}
 
     def load_state(self, state: dict[str, Tensor]) -> None: ...
@@ -65,14 +65,14 @@ class MachineCompressor:
 class QuantizedServerCompressor(ServerCompressor):
     def __init__(self, codec: Codec) -> None:
         super().__init__(codec)
-        self._message = codec.message()
+        self._message = codec.empty_message()
         self._models: list[Tensor] = []
 
     def compress(self, theta: Tensor) -> Tensor:
         for piece in self.codec.pieces:
             held, new = self.held[piece.span], theta[piece.span]
-            self.codec.write(piece, _with_statistics(new - held, new, piece), self._message)
-            _move(held, held, self.codec.read(piece, self._message), piece)
+            self.codec.quantize(piece, _with_statistics(new - held, new, piece), self._message)
+            _move(held, held, self.codec.dequantize(piece, self._message), piece)
         return self._message
 
     def decompress(self, theta: Tensor, messages: Sequence[Tensor]) -> Sequence[Tensor]:
@@ -80,7 +80,7 @@ class QuantizedServerCompressor(ServerCompressor):
             self._models.append(torch.zeros(self.codec.size))
         for piece in self.codec.pieces:
             for model, message in zip(self._models, messages, strict=True):
-                _move(model[piece.span], theta[piece.span], self.codec.read(piece, message), piece)
+                _move(model[piece.span], theta[piece.span], self.codec.dequantize(piece, message), piece)
         return self._models
 
     def state(self) -> dict[str, Tensor]:
@@ -94,20 +94,20 @@ class QuantizedMachineCompressor(MachineCompressor):
     def __init__(self, codec: Codec) -> None:
         super().__init__(codec)
         self._held, self._residual = torch.zeros(codec.size), torch.zeros(codec.size)
-        self._message = codec.message()
+        self._message = codec.empty_message()
 
     def decompress(self, message: Tensor) -> Tensor:
         for piece in self.codec.pieces:
             held = self._held[piece.span]
-            _move(held, held, self.codec.read(piece, message), piece)
+            _move(held, held, self.codec.dequantize(piece, message), piece)
         return self._held
 
     def compress(self, theta: Tensor) -> Tensor:
         for piece in self.codec.pieces:
             own, residual = theta[piece.span], self._residual[piece.span]
             wanted = _with_statistics((own - self._held[piece.span]).add_(residual), own, piece)
-            self.codec.write(piece, wanted, self._message)
-            residual.copy_(wanted.sub_(self.codec.read(piece, self._message)))
+            self.codec.quantize(piece, wanted, self._message)
+            residual.copy_(wanted.sub_(self.codec.dequantize(piece, self._message)))
         if not is_finite(self._residual):  # the server drops such an update, or ends the run
             self._residual.zero_()
         return self._message

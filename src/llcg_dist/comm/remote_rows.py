@@ -1,4 +1,4 @@
-"""What fetching remote features costs, counted where they are asked for.
+"""Fetching rows of features that other machines hold, and counting the bytes that this moves.
 
 A fetch is three messages to every other machine, also where nothing is wanted from it: how many rows, which, and the
 rows themselves on their way back. All machines fetch at the same time, once a step.
@@ -16,12 +16,12 @@ from llcg_dist.comm.ledger import ROW_NUMBERS, ROWS, Ledger
 from llcg_dist.comm.messages import TrainStats
 
 COUNT_BYTES = 8
-"""Of the number that says how many rows are wanted."""
+"""Size of the number that tells how many rows are wanted."""
 
 
 @dataclass
 class FeatureTraffic:
-    """What one machine's fetches moved since the last `take`."""
+    """Traffic of one machine's fetches since the last `take`."""
 
     pairs: int = 0
     """Fetches times other machines."""

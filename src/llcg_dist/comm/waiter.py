@@ -1,4 +1,4 @@
-"""How a rank waits for others and still answers signals."""
+"""Waiting for torch.distributed work in a second thread, so that the main thread runs its signal handlers."""
 
 import queue
 import threading
@@ -7,8 +7,10 @@ from typing import Any
 
 
 class Waiter:
-    """A thread that waits for Gloo's work in the place of the main one, which would answer no signal. To ask again and
-    again whether it is done would take the cores of those who work, and sends and receives would never say so."""
+    """A thread that waits for Gloo's work: a blocking wait in the main thread would hold up its signal handlers.
+
+    Polling would take processor time from the ranks that compute, and does not work for sends and receives.
+    """
 
     def __init__(self) -> None:
         self._given: queue.SimpleQueue[Sequence[Any]] = queue.SimpleQueue()

@@ -1,10 +1,10 @@
-"""Checkpoints: each rank saves what it owns, and a round counts only once every rank's share of it is whole.
+"""Checkpoints: each rank saves its own state; a round can be resumed from once every rank has a complete file of it.
 
     <checkpoint.dir>/server-r000012-<sha256>.pt     model, server optimiser, byte counts, the round's open record
     <checkpoint.dir>/part0-r000012-<sha256>.pt      a machine's optimiser; it may lie on another host
 
 A file carries the hash of its content in its name and takes that name only when it is on the disk: one that is there
-and matches is whole. There is no random state to save: all randomness is derived from (seed, part, round).
+and matches is complete. There is no random state to save: all randomness is derived from (seed, part, round).
 """
 
 import concurrent.futures
@@ -48,7 +48,7 @@ class CheckpointFiles:
         self._name = re.compile(rf"{re.escape(owner)}-r(\d+)-([0-9a-f]{{{_HASH_LENGTH}}})\.pt")
 
     def rounds(self) -> list[int]:
-        """Rounds whose file is whole, ascending; torn or altered files are passed over."""
+        """Rounds with a complete file, ascending; torn or altered files are ignored."""
         return sorted(round_ for round_, path in self._named() if self._read(path) is not None)
 
     def load(self, round_: int) -> dict[str, Any]:
@@ -59,7 +59,7 @@ class CheckpointFiles:
         raise UserError(f"{self._folder}: the checkpoint of {self._owner} for round {round_} is gone; start again")
 
     def write(self, round_: int, content: bytes) -> None:
-        """Leaves either the whole file or nothing."""
+        """Atomic: leaves the complete file or nothing."""
         self._folder.mkdir(parents=True, exist_ok=True)
         stage = self._folder / f".{self._owner}.tmp"
         try:
@@ -73,7 +73,7 @@ class CheckpointFiles:
             raise
 
     def prune(self, durable_round: int, keep: int) -> None:
-        """Removes what no restart needs: all but the `keep` newest up to the round that is whole at every rank."""
+        """Removes what no restart needs: all but the `keep` newest up to the durable round."""
         settled = sorted((round_ for round_, _ in self._named() if round_ <= durable_round), reverse=True)
         for round_, path in self._named():
             if round_ in settled[keep:]:
@@ -115,7 +115,7 @@ class CheckpointWriter:
 
     @staticmethod
     def finish_all() -> None:
-        """For a process that is about to end: what is being written becomes whole."""
+        """For a process that is about to end: waits until all files under way are written."""
         for saver in list(CheckpointWriter._all):
             saver.finish()
 
@@ -174,7 +174,7 @@ def _decode(path: Path, content: bytes) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def explain_misfit(owner: str, round_: int) -> Iterator[None]:
-    """While a loaded state is taken over: one that is whole but of another shape is the user's to remove."""
+    """Turns the errors of loading a state that has another shape into a UserError: the file is the user's to remove."""
     try:
         yield
     except (KeyError, TypeError, ValueError, RuntimeError, AttributeError) as error:

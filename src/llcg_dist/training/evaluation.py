@@ -14,7 +14,7 @@ from llcg_dist.config.schema import BEST
 from llcg_dist.data.graph import TEST, TRAIN, UNUSED, VAL, Graph
 from llcg_dist.models.stages import GraphModel
 from llcg_dist.training.flat_vector import load_flat
-from llcg_dist.training.layerwise import WholeGraphForward
+from llcg_dist.training.layerwise import FullGraphForward
 from llcg_dist.training.loss import loss
 from llcg_dist.training.metrics import score
 
@@ -63,7 +63,7 @@ class Evaluator:
         """
         self._graph, self._model, self._batchnorm_stats = graph, model, batchnorm_stats
         self._forwards = {
-            kind: WholeGraphForward(graph, model, chunk, scratch, graph.split != UNUSED, kind == "recalibrate")
+            kind: FullGraphForward(graph, model, chunk, scratch, graph.split != UNUSED, kind == "recalibrate")
             for kind in kinds or [batchnorm_stats]
         }
         self._labels = torch.from_numpy(graph.labels)

@@ -51,7 +51,7 @@ class _Chunk:
             target[self.wanted] = rows
 
 
-class WholeGraphForward:
+class FullGraphForward:
     """The forward pass over the full graph: logits of `nodes` with the model's current parameters, in eval mode.
 
     With `recalibrate`, every BatchNorm first sets its running statistics to mean and variance of its input over all

@@ -18,7 +18,7 @@ from llcg_dist.errors import UserError
 from llcg_dist.models import build_model
 from llcg_dist.models.stages import GraphModel
 from llcg_dist.training.flat_vector import flatten
-from llcg_dist.training.layerwise import EDGES_PER_NODE, WholeGraphForward, _chunk_bounds, _scratch_array
+from llcg_dist.training.layerwise import EDGES_PER_NODE, FullGraphForward, _chunk_bounds, _scratch_array
 from tests.helpers.graphs import graph_of, random_graph
 from tests.helpers.models import batchnorms, full_graph_logits, recalibrated_logits, running_statistics
 
@@ -43,7 +43,7 @@ def test_chunks_of_any_size_give_the_logits_of_one_block(name: str, recalibrate:
     model, reference = random_model(name), random_model(name)
     expected = recalibrated_logits(reference, graph) if recalibrate else full_graph_logits(reference.eval(), graph)
     chunk = data.draw(st.integers(1, num_nodes + 5), "chunk")
-    logits = WholeGraphForward(graph, model, chunk, nodes=nodes, recalibrate=recalibrate).logits()
+    logits = FullGraphForward(graph, model, chunk, nodes=nodes, recalibrate=recalibrate).logits()
     torch.testing.assert_close(logits[nodes], expected[nodes], rtol=1e-4, atol=1e-5)
     torch.testing.assert_close(flatten(model), flatten(reference), rtol=1e-5, atol=1e-6)
 
@@ -56,7 +56,7 @@ def test_states_that_are_read_in_place_are_prepared_once_and_only_where_they_wer
     model = build_model(ModelConfig(name="sage", layers=3, hidden=8), F, C)
     states: list[Tensor] = []
 
-    class Kept(WholeGraphForward):
+    class Kept(FullGraphForward):
         def _empty_state(self, width: int, wanted: Tensor | None) -> Tensor:
             states.append(torch.full((60, width), -1.0))  # ReLU would show
             return states[-1]
@@ -65,7 +65,7 @@ def test_states_that_are_read_in_place_are_prepared_once_and_only_where_they_wer
     torch.testing.assert_close(logits[nodes], full_graph_logits(model.eval(), graph)[nodes])
     computed = [int((state != -1).any(dim=1).sum()) for state in states]
     assert computed[2] == 1 < computed[1] < computed[0] < 60
-    wanted = WholeGraphForward(graph, model, 5, nodes=nodes)._wanted
+    wanted = FullGraphForward(graph, model, 5, nodes=nodes)._wanted
     assert computed == [60 if mask is None else int(mask.sum()) for mask in wanted]
 
 
@@ -87,7 +87,7 @@ def test_statistics_are_exact_where_float32_sums_are_not() -> None:
     graph = random_graph(5000, 100, seed=0)
     graph.features[:] = graph.features * 1e-2 + 1e3
     model = build_model(ModelConfig(name="arch", arch="BL"), F, C)
-    WholeGraphForward(graph, model, chunk=64, recalibrate=True).logits()
+    FullGraphForward(graph, model, chunk=64, recalibrate=True).logits()
     (norm,) = batchnorms(model)
     mean, variance = running_statistics(norm)
     exact = graph.features.astype(np.float64)
@@ -101,14 +101,14 @@ def test_features_of_half_precision_are_widened_a_chunk_at_a_time(chunk: int) ->
     halves = dataclasses.replace(graph, features=graph.features.astype(np.float16))
     widened = dataclasses.replace(graph, features=halves.features.astype(np.float32))
     model, reference = random_model("gcn"), random_model("gcn")
-    logits = WholeGraphForward(halves, model, chunk, recalibrate=True).logits()
+    logits = FullGraphForward(halves, model, chunk, recalibrate=True).logits()
     torch.testing.assert_close(logits, recalibrated_logits(reference, widened), rtol=1e-4, atol=1e-5)
 
 
 def test_states_may_go_to_a_scratch_folder_and_leave_nothing_there(tmp_path: Path) -> None:
     graph = random_graph(50, 120, seed=1)
     model = random_model("appnp")
-    logits = WholeGraphForward(graph, model, 10, scratch=str(tmp_path / "scratch")).logits()
+    logits = FullGraphForward(graph, model, 10, scratch=str(tmp_path / "scratch")).logits()
     torch.testing.assert_close(logits, full_graph_logits(model.eval(), graph))
     assert list((tmp_path / "scratch").iterdir()) == []
 
@@ -125,7 +125,7 @@ MEASURE = """
 import os, resource, sys, traceback
 import numpy as np, torch
 from llcg_dist.config.schema import ModelConfig
-from llcg_dist.training.layerwise import WholeGraphForward
+from llcg_dist.training.layerwise import FullGraphForward
 from llcg_dist.data.graph import Graph
 from llcg_dist.models import build_model
 
@@ -140,8 +140,8 @@ small = Graph(np.array([0, 1, 2], np.int32), np.array([1, 0], np.int32), np.zero
 
 def evaluate_within_limit(model_name, room_mb):
     model = build_model(ModelConfig(name=model_name, hidden=32), graph.num_features, 4)
-    WholeGraphForward(small, model, chunk).logits()  # what libraries allocate once is not what is measured
-    chunked, at_once = (WholeGraphForward(graph, model, size, recalibrate=True) for size in (chunk, n))
+    FullGraphForward(small, model, chunk).logits()  # what libraries allocate once is not what is measured
+    chunked, at_once = (FullGraphForward(graph, model, size, recalibrate=True) for size in (chunk, n))
     held = next(int(line.split()[1]) * 1024 for line in open("/proc/self/status") if line.startswith("VmData:"))
     limit = held + room_mb * 2**20
     resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))  # private memory; mapped files do not count
@@ -189,12 +189,12 @@ def test_recalibration_by_hand_ends_with_the_pass(chunk: int) -> None:
     graph = graph_of([(0, 1)], 2, features=features)
     model = build_model(ModelConfig(arch="BS", hidden=8), 2, 2).train()
     (norm,) = batchnorms(model)
-    WholeGraphForward(graph, model, chunk, recalibrate=True).logits()
+    FullGraphForward(graph, model, chunk, recalibrate=True).logits()
     assert [values.tolist() for values in running_statistics(norm)] == [[2.0, 2.0], [2.0, 8.0]]
     assert norm.num_batches_tracked is not None
     assert norm.num_batches_tracked.item() == 0
     # Whatever the model sees next, and a pass that is not asked to recalibrate, leave the statistics alone.
     norm(torch.full((5, 2), 7.0))
     other = graph_of([(0, 1)], 2, features=features + 5)
-    WholeGraphForward(other, model, chunk).logits()
+    FullGraphForward(other, model, chunk).logits()
     assert [values.tolist() for values in running_statistics(norm)] == [[2.0, 2.0], [2.0, 8.0]]

@@ -40,6 +40,8 @@ def test_measuring_does_not_change_a_bit_of_training(runs: Path, name: str, plai
         assert (runs / name / file).read_bytes() == (runs / plain / file).read_bytes()
     for measured, undisturbed in zip(rows_without_times(runs / name), rows_without_times(runs / plain), strict=True):
         del undisturbed["gradient_bytes"]
+        more_control = measured["control_bytes"] - undisturbed.pop("control_bytes")
+        assert 0 <= more_control <= P * 4096  # a request to measure, in the rounds in which it is due
         assert undisturbed.items() <= measured.items()
 
 

@@ -8,7 +8,7 @@ import torch
 from tests.helpers.run_files import messages, model_bytes, model_sizes, rows, summary, wire
 from tests.helpers.training import TINY, assert_loopback_equals_ranks, in_ranks
 
-P, ROUNDS = 2, 4
+P = 2
 CONTROL_BYTES_ALLOWED = 4096  # a machine and round
 JOBS = {
     "llcg": TINY,
@@ -41,7 +41,8 @@ def test_only_parameters_and_a_little_control_cross(runs: Path) -> None:
         itemsize = torch.empty(0, dtype=getattr(torch, message["dtype"])).element_size()
         assert message["bytes"] == message["elements"] * itemsize * message["count"]
     control = sum(message["bytes"] for message in messages(runs / "llcg") if message["kind"] == "control")
-    assert control == sum(row["control_bytes"] for row in rows(runs / "llcg"))
+    in_rounds = sum(row["control_bytes"] for row in rows(runs / "llcg"))
+    assert in_rounds <= control <= in_rounds + P * 64  # and to each machine that the run is over
     assert summary(runs / "llcg")["total_bytes"] == sum(message["bytes"] for message in everything)
 
 

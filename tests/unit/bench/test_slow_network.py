@@ -8,6 +8,7 @@ import pytest
 from bench.slow_network import METHODS, SETTINGS, main, read_rows
 
 from llcg_dist.config.compose import load_config
+from llcg_dist.config.datasets import SyntheticConfig
 
 
 def test_a_row_that_is_being_written_is_not_read(tmp_path: Path) -> None:
@@ -20,7 +21,8 @@ def test_a_row_that_is_being_written_is_not_read(tmp_path: Path) -> None:
 def test_all_methods_have_the_settings(method: str) -> None:
     """Reddit's width and the paper's model, 1.85 MB, whatever else is changed."""
     config = load_config([*SETTINGS, f"algorithm={method}"])
-    assert (config.dataset.features, config.model.hidden, config.model.layers) == (602, 256, 3)  # type: ignore[attr-defined]
+    assert isinstance(config.dataset, SyntheticConfig)
+    assert (config.dataset.features, config.model.hidden, config.model.layers) == (602, 256, 3)
     assert (config.algorithm.name, config.evaluate.every) == (method, 1)
 
 

@@ -26,6 +26,7 @@ def sweep_settings(overrides: list[str]) -> Any:
         return compose("config", overrides=overrides, return_hydra_config=True)
 
 
+@functools.cache
 def axes(*overrides: str) -> dict[str, list[str]]:
     """What the experiment sweeps over by itself, where the command line does not say otherwise."""
     config = sweep_settings([override for override in overrides if override.startswith("experiment=")])

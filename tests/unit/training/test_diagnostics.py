@@ -44,7 +44,7 @@ def two_parts(cross: int = 0, other_seed: int | None = None) -> tuple[Graph, Arr
 
 
 def measured(graph: Graph, assignment: Array, *overrides: str, steps: Sequence[int] = (8,) * 200) -> dict[str, Any]:
-    settings = ["diagnostics.every=1", "diagnostics.repeats=3", "diagnostics.hessian_steps=4", "model.hidden=8"]
+    settings = ["diagnostics.every=1", "diagnostics.repeats=3", "diagnostics.hessian_steps=1", "model.hidden=8"]
     config = load_config([*settings, "train.local_batch_size=16", "sampling.fanout=2", *overrides])
     torch.manual_seed(0)
     model = build_model(config.model, graph.num_features, graph.num_classes)

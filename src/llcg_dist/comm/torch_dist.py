@@ -8,6 +8,7 @@ lets them talk to each other (`machine_group`). What crosses is counted by those
 import contextlib
 import os
 import socket
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,9 +24,11 @@ from llcg_dist.comm.liveness import Heartbeat
 from llcg_dist.comm.network import listen_on, use_interface
 from llcg_dist.comm.rendezvous import choose_backend, fresh_prefix, negotiate, pick_server, swapped_rank
 from llcg_dist.comm.waiter import Waiter
-from llcg_dist.errors import PeerLostError, UserError
+from llcg_dist.errors import PeerLostError, UserError, one_line
 
 _POLL_SECONDS = 2e-3
+_STORE_SECONDS = 2.0
+"""How long a rank that ends tries to tell the others why."""
 _FOREVER = timedelta(days=365)
 """A rank may wait as long as a round takes: silence is what is limited, by the heartbeat."""
 REFUSED = "llcg/refused"
@@ -70,7 +73,7 @@ class Cluster:
             self.refuse(str(error))
             raise
         except (OSError, RuntimeError, ValueError) as error:
-            raise PeerLostError(f"cannot join the other ranks: {_first_line(error)}") from error
+            raise PeerLostError(f"cannot join the other ranks: {one_line(error)}") from error
         self._heartbeat: Heartbeat | None = None
         self._waiter, self._meetings = Waiter(), 0
         self._pending: list[tuple[int, Any]] = []
@@ -109,7 +112,7 @@ class Cluster:
         failure = self._waiter.wait([work for _, work in pending]) if pending else None
         if failure:
             place, error = failure
-            raise PeerLostError(f"lost the connection to rank {pending[place][0]}: {_first_line(error)}") from error
+            raise PeerLostError(f"lost the connection to rank {pending[place][0]}: {one_line(error)}") from error
 
     def machine_group(self) -> "MachineGroup":
         """For what machines exchange without the server; every machine calls it."""
@@ -131,18 +134,19 @@ class Cluster:
 
     def record_failure(self, message: str) -> None:
         """Tells the other ranks why this one ends; the first to fail is heard."""
-        with contextlib.suppress(RuntimeError):  # the store's host is gone
-            self._job_store.compare_set(_FAILURE, "", message)
+        _within(_STORE_SECONDS, lambda: self._job_store.compare_set(_FAILURE, "", message))
 
     def wait_for_failure(self, seconds: float) -> str | None:
         """What a rank recorded, as soon as it is there."""
-        end = time.monotonic() + seconds
-        with contextlib.suppress(RuntimeError):
-            while time.monotonic() < end:
-                if self._job_store.check([_FAILURE]):
-                    return self._job_store.get(_FAILURE).decode()
+        found: list[str] = []
+
+        def look() -> None:
+            while not self._job_store.check([_FAILURE]):
                 time.sleep(10 * _POLL_SECONDS)
-        return None
+            found.append(self._job_store.get(_FAILURE).decode())
+
+        _within(seconds, look)
+        return found[0] if found else None
 
     def meet(self) -> None:
         """Waits through the store until all ranks are here: no byte moves between them."""
@@ -154,7 +158,7 @@ class Cluster:
                 time.sleep(seconds)
                 seconds = min(seconds * 1.5, 1.0)  # the audit counts these questions
         except RuntimeError as error:
-            raise PeerLostError(f"lost the job's store: {_first_line(error)}") from error
+            raise PeerLostError(f"lost the job's store: {one_line(error)}") from error
 
     def close(self) -> None:
         """To be called when no rank has anything more to read from this one."""
@@ -198,6 +202,18 @@ class MachineGroup:
         return received
 
 
+def _within(seconds: float, ask_store: Callable[[], object]) -> None:
+    """Asks the job's store, but waits no longer than this: across a cut link an answer may take for ever."""
+
+    def ask() -> None:
+        with contextlib.suppress(RuntimeError):  # the store's host is gone
+            ask_store()
+
+    thread = threading.Thread(target=ask, daemon=True)
+    thread.start()
+    thread.join(seconds)
+
+
 def _describe(resources: RankResources) -> dict[str, Any]:
     try:
         use_interface(resources.interface, os.environ["MASTER_ADDR"])
@@ -231,7 +247,3 @@ def host_store(listener: socket.socket, limit: timedelta) -> dist.TCPStore:
 def reach_store(host: str, port: int, limit: timedelta) -> dist.TCPStore:
     """A store that another process hosts."""
     return dist.TCPStore(host, port, is_master=False, timeout=limit, wait_for_workers=False)
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0]

@@ -24,3 +24,8 @@ class ProtocolError(Exception):
 def one_line(error: Exception) -> str:
     """The exception's message with line breaks and runs of blanks replaced by single blanks."""
     return " ".join(str(error).split())
+
+
+def first_line(error: Exception) -> str:
+    """The first line of the exception's message, or its class: torch's messages go on with a stack trace."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]

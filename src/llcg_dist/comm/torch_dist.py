@@ -24,7 +24,7 @@ from llcg_dist.comm.liveness import Heartbeat
 from llcg_dist.comm.network import listen_on, use_interface
 from llcg_dist.comm.rendezvous import choose_backend, fresh_prefix, negotiate, pick_server, swapped_rank
 from llcg_dist.comm.waiter import Waiter
-from llcg_dist.errors import PeerLostError, UserError, one_line
+from llcg_dist.errors import PeerLostError, UserError, first_line
 
 _POLL_SECONDS = 2e-3
 _STORE_SECONDS = 2.0
@@ -73,7 +73,7 @@ class Cluster:
             self.refuse(str(error))
             raise
         except (OSError, RuntimeError, ValueError) as error:
-            raise PeerLostError(f"cannot join the other ranks: {one_line(error)}") from error
+            raise PeerLostError(f"cannot join the other ranks: {first_line(error)}") from error
         self._heartbeat: Heartbeat | None = None
         self._waiter, self._meetings = Waiter(), 0
         self._pending: list[tuple[int, Any]] = []
@@ -112,7 +112,7 @@ class Cluster:
         failure = self._waiter.wait([work for _, work in pending]) if pending else None
         if failure:
             place, error = failure
-            raise PeerLostError(f"lost the connection to rank {pending[place][0]}: {one_line(error)}") from error
+            raise PeerLostError(f"lost the connection to rank {pending[place][0]}: {first_line(error)}") from error
 
     def machine_group(self) -> "MachineGroup":
         """For what machines exchange without the server; every machine calls it."""
@@ -158,7 +158,7 @@ class Cluster:
                 time.sleep(seconds)
                 seconds = min(seconds * 1.5, 1.0)  # the audit counts these questions
         except RuntimeError as error:
-            raise PeerLostError(f"lost the job's store: {one_line(error)}") from error
+            raise PeerLostError(f"lost the job's store: {first_line(error)}") from error
 
     def close(self) -> None:
         """To be called when no rank has anything more to read from this one."""

@@ -23,14 +23,12 @@ from llcg_dist.comm.ledger import Ledger
 from llcg_dist.comm.liveness import Heartbeat
 from llcg_dist.comm.network import listen_on, use_interface
 from llcg_dist.comm.rendezvous import choose_backend, fresh_prefix, negotiate, pick_server, swapped_rank
-from llcg_dist.comm.waiter import Waiter
+from llcg_dist.comm.waiter import FOREVER, Waiter
 from llcg_dist.errors import PeerLostError, UserError, first_line
 
 _POLL_SECONDS = 2e-3
 _STORE_SECONDS = 2.0
 """How long a rank that ends tries to tell the others why."""
-_FOREVER = timedelta(days=365)
-"""A rank may wait as long as a round takes: silence is what is limited, by the heartbeat."""
 REFUSED = "llcg/refused"
 """Key of the job's store: why no rank should start again."""
 _FAILURE = "failure"
@@ -94,9 +92,7 @@ class Cluster:
     def _gloo(self, store: dist.Store, rank: int, size: int, limit: timedelta) -> dist.ProcessGroupGloo:
         options: Any = dist.ProcessGroupGloo._Options()  # type: ignore[attr-defined]
         options._devices, options._threads, options._timeout = [self._device], 1, limit
-        group = dist.ProcessGroupGloo(store, rank, size, options)
-        group._set_default_timeout(_FOREVER)
-        return group
+        return dist.ProcessGroupGloo(store, rank, size, options)
 
     def send(self, message: Tensor, rank: int) -> None:
         """Returns before it has arrived: the tensor stays as it is until the next `wait` or `receive`."""
@@ -117,7 +113,7 @@ class Cluster:
     def machine_group(self) -> "MachineGroup":
         """For what machines exchange without the server; every machine calls it."""
         store = dist.PrefixStore("machines", self._job_store)
-        return MachineGroup(self, self._gloo(store, self.rank - 1, self.size - 1, _FOREVER))
+        return MachineGroup(self, self._gloo(store, self.rank - 1, self.size - 1, FOREVER))
 
     def watch(self, names: Mapping[int, str], limit: float, on_silence: Callable[[str], None]) -> None:
         """From now on `on_silence` hears of the named ranks that are silent for longer than `limit` seconds."""
@@ -174,7 +170,7 @@ class _Link:
         self._nccl = None
         if "nccl" in backend:
             options = dist.ProcessGroupNCCL.Options()
-            options._timeout = _FOREVER
+            options._timeout = FOREVER
             self._nccl = dist.ProcessGroupNCCL(dist.PrefixStore("nccl", store), min(rank, 1), 2, options)
 
     def send(self, message: Tensor) -> Any:

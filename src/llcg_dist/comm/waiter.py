@@ -3,7 +3,12 @@
 import queue
 import threading
 from collections.abc import Sequence
+from datetime import timedelta
 from typing import Any
+
+FOREVER = timedelta(days=365)
+"""A rank may wait as long as a round takes: silence is what is limited, by the heartbeat. Sends and receives would take
+the time that their group had to connect."""
 
 
 class Waiter:
@@ -31,7 +36,7 @@ def _first_failure(works: Sequence[Any]) -> tuple[int, RuntimeError] | None:
     """A function of its own, so that the thread keeps no work alive: its group could not be left in order."""
     for place, work in enumerate(works):
         try:
-            work.wait()
+            work.wait(FOREVER)
         except RuntimeError as error:
             return place, error
     return None

@@ -4,6 +4,7 @@ import os
 import signal
 import threading
 import time
+from datetime import timedelta
 
 import pytest
 
@@ -14,7 +15,8 @@ class Work:
     def __init__(self, error: str = "", until: threading.Event | None = None) -> None:
         self._error, self._until, self.waited = error, until, False
 
-    def wait(self) -> None:
+    def wait(self, timeout: timedelta) -> None:
+        assert timeout > timedelta(days=30)  # a round may take long
         if self._until:
             self._until.wait(20)
         if self._error:

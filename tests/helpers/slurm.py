@@ -77,13 +77,16 @@ class Slurm:
         return {key: value for key, _, value in entries}
 
     def requeue(self, job: int, *how: str) -> None:
-        """SLURM starts a requeued job after two minutes; an administrator need not wait."""
+        """SLURM starts a requeued job after two minutes; an administrator need not wait so long.
+
+        But not at once: a start in the second in which the old credential was revoked counts as revoked too.
+        """
         self.run(*how, str(job))
         end = time.monotonic() + 90
         while self.job(job)["JobState"] != "PENDING":
             assert time.monotonic() < end, f"job {job} did not end to be requeued: {self.job(job)}"
             time.sleep(0.2)
-        self.run("scontrol", "update", f"JobId={job}", "StartTime=now")
+        self.run("scontrol", "update", f"JobId={job}", "StartTime=now+3")
 
     def wait(self, job: int, limit: float = 180, meanwhile: Callable[[], None] = lambda: None) -> dict[str, str]:
         """The job as SLURM remembers it, once it has ended."""

@@ -16,10 +16,12 @@ import numpy as np
 
 from bench.harness import RESULTS, publish, table
 from llcg_dist.config.compose import load_config
-from llcg_dist.config.schema import Config, ModelConfig
+from llcg_dist.config.model import ModelConfig
+from llcg_dist.config.schema import Config
 from llcg_dist.data.csr import index_dtype
-from llcg_dist.doctor.memory import evaluation_bytes, layers_of
+from llcg_dist.doctor.memory import evaluation_bytes
 from llcg_dist.models import build_model
+from llcg_dist.models.registry import structure
 from llcg_dist.training.flat_vector import flatten
 
 _LINK = 10e9 / 8
@@ -59,15 +61,15 @@ class Size:
         return 4 * flatten(build_model(self.model, self.features, self.classes)).numel()
 
     def evaluation(self, on_disk: bool) -> int:
-        layers = layers_of(self.model, self.features, self.classes)
+        layers = structure(self.model).layers(self.features, self.model.hidden, self.classes)
         chunk = Config().evaluate.chunk
         return evaluation_bytes(layers, self.nodes, self.edges, chunk, on_disk) + _PER_NODE * self.nodes
 
     @property
     def products(self) -> int:
         """Values that the sparse products of an evaluation read."""
-        layers = layers_of(self.model, self.features, self.classes)
-        return self.entries * sum(layer.width_in for layer in layers if layer.reads_neighbours)
+        layers = structure(self.model).layers(self.features, self.model.hidden, self.classes)
+        return self.entries * sum(layer.width_in for layer in layers if layer.kind.reads_neighbours)
 
 
 def main() -> None:

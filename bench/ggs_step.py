@@ -29,7 +29,7 @@ from llcg_dist.comm.ledger import Kind, Ledger
 from llcg_dist.comm.remote_rows import FeatureTraffic
 from llcg_dist.comm.torch_dist import Cluster, MachineGroup
 from llcg_dist.config.compose import load_config
-from llcg_dist.config.schema import Config
+from llcg_dist.config.schema import Config, Verify
 from llcg_dist.data.derived import DataAccess, read_topology
 from llcg_dist.data.partition import ensure_store, store_path
 from llcg_dist.data.store import read_shard
@@ -89,7 +89,7 @@ class Contenders:
         self._group, self._steps, self._machines, self._rank = group, steps, config.cluster.num_machines, cluster.rank
         part, store = cluster.rank - 1, store_path(config)
         shard, full_graph = read_shard(store / f"part{part}"), read_shard(store / "global").graph
-        found = read_topology(store, shard.store_id, "sizes")
+        found = read_topology(store, shard.store_id, Verify.sizes)
         own = torch.from_numpy(shard.graph.features)
         self._traffic = FeatureTraffic()
         rows = PeerRows(group, range(1, self._machines + 1), own, self._traffic, cluster.ledger)

@@ -25,6 +25,7 @@ from llcg_dist.comm.ledger import Ledger
 from llcg_dist.comm.loopback import LoopbackTransport
 from llcg_dist.config.compose import load_config
 from llcg_dist.config.datasets import FilesConfig
+from llcg_dist.config.schema import Verify
 from llcg_dist.data.datasets import load_dataset
 from llcg_dist.data.partition import ensure_store
 from llcg_dist.data.store import read_manifest, read_shard
@@ -146,7 +147,7 @@ def test_arrays(good: Path, tmp_path: Path, verify: str) -> None:
         path = chance.choice(sorted(contents))
         bad = mutate_bytes(chance, contents[path])
         with damaged(path, bad):
-            graph = read_shard(folder, verify).graph
+            graph = read_shard(folder, Verify(verify)).graph
             assert verify == "sizes" or bad == contents[path]
             assert graph.num_nodes > 0
 

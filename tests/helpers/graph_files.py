@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from llcg_dist.config.schema import PartitionConfig
+from llcg_dist.config.cluster import PartitionConfig, PartitionMethod
 from llcg_dist.data.partition import assign_parts
 from tests.helpers.graphs import community_graph
 
@@ -14,7 +14,7 @@ NODES = 200
 def two_part_graph(folder: Path, train_per_part: tuple[int, int]) -> list[str]:
     """Writes the files; the settings that cut them at random into two parts with so many training nodes each."""
     graph = community_graph(NODES)
-    parts = assign_parts(graph, 2, PartitionConfig("random"))
+    parts = assign_parts(graph, 2, PartitionConfig(PartitionMethod.random))
     split = np.full(NODES, "test", object)
     for part, count in enumerate(train_per_part):
         nodes = np.flatnonzero(parts == part)

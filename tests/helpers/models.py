@@ -5,7 +5,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor, nn
 
-from llcg_dist.config.schema import ModelConfig
+from llcg_dist.config.model import ModelConfig
 from llcg_dist.data.graph import Graph
 from llcg_dist.models import build_model
 from llcg_dist.models.stages import GraphModel, Stage

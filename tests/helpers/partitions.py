@@ -6,8 +6,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from llcg_dist.config.cluster import ClusterConfig, PartitionConfig, PartitionMethod
 from llcg_dist.config.datasets import SyntheticConfig
-from llcg_dist.config.schema import ClusterConfig, Config, PartitionConfig
+from llcg_dist.config.schema import Config
 from llcg_dist.data.graph import Graph
 from llcg_dist.data.partition import assign_parts
 from llcg_dist.data.rows import Array
@@ -19,14 +20,14 @@ def store_settings(root: Path, method: str = "metis", parts: int = 3, seed: int 
     small = SyntheticConfig(nodes=300, classes=3, degree=8.0, features=4)
     return Config(
         dataset=replace(small, **dataset),
-        partition=PartitionConfig(method, seed, str(root)),
+        partition=PartitionConfig(PartitionMethod(method), seed, str(root)),
         cluster=ClusterConfig(num_machines=parts),
     )
 
 
 def assigned(method: str, seed: int = 0, graph: Graph | None = None) -> Array:
     """The part of every node, of four parts."""
-    return assign_parts(graph or community_graph(400), 4, PartitionConfig(method, seed))
+    return assign_parts(graph or community_graph(400), 4, PartitionConfig(PartitionMethod(method), seed))
 
 
 def cliques() -> Graph:

@@ -1,13 +1,16 @@
 """The architecture, held over the imports of every file (those inside functions too): layers import downwards only."""
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from functools import cache
 from pathlib import Path
 
 import pytest
 
 import llcg_dist
+from llcg_dist.algorithms.registry import ALGORITHMS
+from llcg_dist.config.model import ModelConfig
+from llcg_dist.models.registry import MODELS
 
 ROOT = Path(llcg_dist.__file__).parent
 FILES = sorted(str(path.relative_to(ROOT)) for path in ROOT.rglob("*.py"))
@@ -138,21 +141,23 @@ def test_report_reads_records_only(library: str) -> None:
     assert {file for file in users(library, reached) if file.startswith("report/")} == set()
 
 
-def named_methods(file: str) -> set[str]:
-    """Methods that a file names in its strings, docstrings and help texts apart."""
-    from llcg_dist.algorithms.registry import ALGORITHMS
-
+def named(names: Container[str], file: str) -> set[str]:
+    """Those of `names` that are strings of a file, docstrings and help texts apart."""
     tree = ast.parse((ROOT / file).read_text())
     texts = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     strings = (node for node in ast.walk(tree) if isinstance(node, ast.Constant) and id(node) not in texts)
-    return {node.value for node in strings if isinstance(node.value, str) and node.value in ALGORITHMS} - {"llcg"}
+    return {node.value for node in strings if isinstance(node.value, str) and node.value in names}
 
 
-def test_no_method_is_named_outside_of_its_room() -> None:
+@pytest.mark.parametrize(
+    ("room", "names"), [("algorithms", {*ALGORITHMS} - {"llcg"}), ("models", {*MODELS})], ids=["methods", "models"]
+)
+def test_no_method_or_model_is_named_outside_of_its_room(room: str, names: set[str]) -> None:
     """So that a new one needs no edit elsewhere. `llcg` is the program's name, too."""
-    assert named_methods("algorithms/registry.py")
-    elsewhere = {file: named_methods(file) for file in FILES if not file.startswith("algorithms/")}
-    assert {file: names for file, names in elsewhere.items() if names} == {}
+    assert named(names, f"{room}/registry.py") == names
+    elsewhere = {file: named(names, file) for file in FILES if not file.startswith(f"{room}/")}
+    default = {"config/model.py": {ModelConfig().name}}
+    assert {file: found for file, found in elsewhere.items() if found and default.get(file) != found} == {}
 
 
 @pytest.mark.parametrize("file", FILES)

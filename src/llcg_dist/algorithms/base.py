@@ -9,10 +9,12 @@ from llcg_dist.algorithms.traffic import MessageBytes, RoundTraffic
 from llcg_dist.comm.channel import ServerChannel
 from llcg_dist.comm.ledger import Kind
 from llcg_dist.comm.messages import MESSAGES, Message, Train, TrainStats
-from llcg_dist.config.facts import has_batchnorm
+from llcg_dist.config.algorithm import ExchangeDtype, ServerOptimizer
 from llcg_dist.config.rules import require
 from llcg_dist.config.schema import Config
 from llcg_dist.data.derived import DataAccess
+from llcg_dist.models.registry import structure
+from llcg_dist.models.rules import check_model
 from llcg_dist.training.average import weighted_average
 from llcg_dist.training.correction import Corrector
 from llcg_dist.training.learning_rate import LearningRates
@@ -110,23 +112,27 @@ class Algorithm:
         return theta
 
     def check(self) -> None:
-        """Raises UserError for settings that the method cannot work with."""
+        """Raises UserError for settings that the model or the method cannot work with."""
+        check_model(self.config)
         config, settings, name = self.config, self.config.algorithm, self.config.algorithm.name
         no_correction = f"must be 0: {name} has no correction; use algorithm=llcg"
         require(self.takes_correction_steps or settings.S == 0, config, "algorithm.S", no_correction)
         rule = f"must be plain: {name} averages no models"
         require(
-            self.averages_models or settings.server_optimizer == "plain", config, "algorithm.server_optimizer", rule
+            self.averages_models or settings.server_optimizer == ServerOptimizer.plain,
+            config,
+            "algorithm.server_optimizer",
+            rule,
         )
         if not self.trains_on_parts:
             rule = f"must be float32: nothing crosses with algorithm={name}"
-            require(settings.exchange_dtype == "float32", config, "algorithm.exchange_dtype", rule)
+            require(settings.exchange_dtype == ExchangeDtype.float32, config, "algorithm.exchange_dtype", rule)
             rule = f"nothing crosses with algorithm={name}, rank 0 is alone; leave it off"
             require(not config.cluster.audit, config, "cluster.audit", rule)
         loses_cut_edges = self.trains_on_parts and self.data_access is not DataAccess.FULL_TOPOLOGY
         rule = f"must be 0 with algorithm={name}: what is measured is what machines lose that train on parts alone"
         require(loses_cut_edges or config.diagnostics.every == 0, config, "diagnostics.every", rule)
-        if has_batchnorm(config.model) and self.num_machines:
+        if structure(config.model).has_batchnorm and self.num_machines:
             rule = "must be at least 2: BatchNorm cannot normalise a batch of one row; or use model.norm=none"
             require(self.local_batch_size >= 2, config, "train.local_batch_size", rule)
 

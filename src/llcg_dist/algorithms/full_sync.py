@@ -10,6 +10,7 @@ from llcg_dist.algorithms.ggs import Ggs
 from llcg_dist.algorithms.traffic import MessageBytes, RoundTraffic
 from llcg_dist.comm.ledger import Kind
 from llcg_dist.comm.messages import Gradient, Message
+from llcg_dist.config.algorithm import ExchangeDtype
 from llcg_dist.config.rules import require
 from llcg_dist.config.schema import Config
 from llcg_dist.training.average import weighted_average
@@ -57,7 +58,9 @@ class FullSync(Ggs):
     def check(self) -> None:
         super().check()
         rule = "must be float32: full_sync sends gradients, and its model once"
-        require(self.config.algorithm.exchange_dtype == "float32", self.config, "algorithm.exchange_dtype", rule)
+        require(
+            self.config.algorithm.exchange_dtype == ExchangeDtype.float32, self.config, "algorithm.exchange_dtype", rule
+        )
 
     def traffic(self, sizes: MessageBytes) -> RoundTraffic:
         """The model crosses once, before the first round: it is not in the mean of a round."""

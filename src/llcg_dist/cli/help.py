@@ -6,8 +6,9 @@ import importlib.resources
 import inspect
 from collections.abc import Iterator
 from dataclasses import MISSING
+from enum import StrEnum
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 from llcg_dist.config.datasets import DATASETS
 from llcg_dist.config.schema import Config
@@ -71,8 +72,18 @@ def _describe(schema: type, prefix: str) -> Iterator[tuple[str, str, Any, str]]:
         elif isinstance(f.type, type) and dataclasses.is_dataclass(f.type):
             yield from _describe(f.type, f"{prefix}{f.name}.")
         elif f"{prefix}{f.name}" not in _CHOSEN_BY_GROUP:
-            type_name = f.type.__name__ if isinstance(f.type, type) else str(f.type)
-            yield f"{prefix}{f.name}", type_name, f.default, docstrings.get(f.name, "")
+            yield f"{prefix}{f.name}", _type_name(f.type), f.default, docstrings.get(f.name, "")
+
+
+def _type_name(kind: Any) -> str:
+    """`int`, `str | None`, the choices `a | b`; of settings that may be a list, both forms."""
+    if kind is Any:
+        return "one or a list"
+    if kind in (None, type(None)):
+        return "None"
+    if isinstance(kind, type) and issubclass(kind, StrEnum):
+        return " | ".join(kind)
+    return kind.__name__ if isinstance(kind, type) else " | ".join(map(_type_name, get_args(kind)))
 
 
 def _field_docstrings(schema: type) -> dict[str, str]:

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from llcg_dist.comm.codec import CODECS, Codec, Piece
+from llcg_dist.config.algorithm import ExchangeDtype
 from llcg_dist.training.flat_vector import is_finite
 
 
@@ -121,12 +122,12 @@ class QuantizedMachineCompressor(MachineCompressor):
 
 def server_compressor(dtype: str, statistics: Tensor) -> ServerCompressor:
     """`dtype` is algorithm.exchange_dtype, `statistics` [n] says where BatchNorm's are in the flat vector."""
-    kind = ServerCompressor if dtype == "float32" else QuantizedServerCompressor
+    kind = ServerCompressor if dtype == ExchangeDtype.float32 else QuantizedServerCompressor
     return kind(CODECS[dtype](statistics))
 
 
 def machine_compressor(dtype: str, statistics: Tensor) -> MachineCompressor:
-    kind = MachineCompressor if dtype == "float32" else QuantizedMachineCompressor
+    kind = MachineCompressor if dtype == ExchangeDtype.float32 else QuantizedMachineCompressor
     return kind(CODECS[dtype](statistics))
 
 

@@ -12,6 +12,7 @@ import uuid
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
+from llcg_dist.config.cluster import Backend
 from llcg_dist.errors import PeerLostError, UserError
 
 POLL_SECONDS = 0.02
@@ -72,10 +73,10 @@ def choose_backend(requested: str, own_gpu: Sequence[bool]) -> str:
     NCCL wants one for each rank, and has Gloo beside it for CPU tensors. Otherwise models cross through the CPU,
     wherever they are trained.
     """
-    if requested == "nccl" and not all(own_gpu):
+    if requested == Backend.nccl and not all(own_gpu):
         rank = list(own_gpu).index(False)
         raise UserError(f"cluster.backend=nccl: rank {rank} has no GPU of its own; use cluster.backend=auto")
-    return "cpu:gloo,cuda:nccl" if requested in ("auto", "nccl") and all(own_gpu) else "gloo"
+    return "cpu:gloo,cuda:nccl" if requested in (Backend.auto, Backend.nccl) and all(own_gpu) else "gloo"
 
 
 def swapped_rank(rank: int, server: int) -> int:

@@ -4,7 +4,7 @@ import dataclasses
 import difflib
 import importlib.resources
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -50,16 +50,37 @@ def register_schema() -> None:
         store.store(group="dataset/schema", name=name, node=schema, package="dataset")
 
 
+_KEY = r".* full_key: (\S+)"
+_MESSAGES: list[tuple[str, Callable[..., str]]] = [
+    (
+        f"Key '[^']+' (?:is )?not in '\\w+'{_KEY}",
+        lambda key: f"unknown key {key}; `llcg train --help` lists the keys",
+    ),
+    (
+        f"Invalid value '(.*)', expected one of \\[(.*?)\\]{_KEY}",
+        lambda value, choices, key: f"{key}={value}: must be one of {choices}",
+    ),
+    (
+        f"Value '(.*)' of type '\\w+' could not be converted to (\\w+){_KEY}",
+        lambda value, kind, key: f"{key}={value}: must be of type {kind.lower()}",
+    ),
+    (
+        f"Value '(.*)' of type '\\w+' is incompatible with type hint 'Union\\[(.*?)\\]'{_KEY}",
+        lambda value, kinds, key: f"{key}={value}: must be of type {kinds.replace(', ', ' or ')}",
+    ),
+    (f"field '[^']+' is not Optional{_KEY}", lambda key: f"{key}=null: must have a value"),
+    (f"Value (.*) \\(\\w+\\) is not a valid input{_KEY}", lambda value, key: f"{key}={value}: must be one word"),
+]
+"""OmegaConf's messages, on one line, and ours for them."""
+
+
 def explain(error: Exception) -> str:
     """One line with the key and the cause; Hydra's own messages run over several lines and end in its search path."""
     text = str(error) if error.__cause__ is None else f"{error} {error.__cause__}"
     text = " ".join(text.split())
-    unknown = re.search(r"Key '[^']+' (?:is )?not in '\w+'.* full_key: (\S+)", text)
-    if unknown:
-        return f"unknown key {unknown[1]}; `llcg train --help` lists the keys"
-    wrong_type = re.search(r"Value '(.*)' of type '\w+' could not be converted to (\w+) full_key: (\S+)", text)
-    if wrong_type:
-        return f"{wrong_type[3]}={wrong_type[1]}: must be of type {wrong_type[2].lower()}"
+    for pattern, message in _MESSAGES:
+        if found := re.search(pattern, text):
+            return message(*found.groups())
     no_option = re.search(
         r"Could not (?:find|load) '([^']+)'(?: Available options in '([^']+)': (.*?)(?: Config search|$))?", text
     )

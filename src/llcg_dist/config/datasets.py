@@ -2,15 +2,31 @@
 
 import re
 from dataclasses import dataclass
+from enum import StrEnum
+from typing import ClassVar
 
 from omegaconf import MISSING
 
-from llcg_dist.errors import UserError
+from llcg_dist.config.section import Section
+
+
+class PlanetoidSplit(StrEnum):
+    public = "public"
+    full = "full"
+    random = "random"
+
+
+class Metric(StrEnum):
+    accuracy = "accuracy"
+    f1_micro = "f1_micro"
+    roc_auc = "roc_auc"
 
 
 @dataclass
-class DatasetConfig:
+class DatasetConfig(Section):
     """Where the graph comes from; each source adds its own settings."""
+
+    section: ClassVar[str] = "dataset"
 
     source: str = MISSING
     """The choice of the group, which says how the graph is read: dataset=planetoid."""
@@ -20,6 +36,16 @@ class DatasetConfig:
     """Seed of what the dataset draws (a generated graph, a split); apart from `seed`: seeds sweep over one graph."""
     subset: int | None = None
     """Keep only this many nodes and the edges between them, drawn with dataset.seed: any graph, small."""
+
+    def check(self) -> None:
+        super().check()
+        self.at_least(0, "seed")
+        self.check_name()
+
+    def check_name(self) -> None:
+        """The name becomes a part of paths."""
+        names = GRAPH_NAMES.get(self.source, (self.source,))
+        self.require(self.name in names, "name", f"must be one of {', '.join(names)} with dataset={self.source}")
 
 
 @dataclass
@@ -65,7 +91,7 @@ class FractionsConfig(PublishedConfig):
 class PlanetoidConfig(FractionsConfig):
     """Cora, CiteSeer, PubMed."""
 
-    split: str = "public"
+    split: PlanetoidSplit = PlanetoidSplit.public
     """Planetoid: public (20 training nodes a class), full (all but val and test), or random (by fractions)."""
 
 
@@ -75,6 +101,10 @@ class HeterophilousConfig(PublishedConfig):
 
     split: int = 0
     """Heterophilous: which of the ten splits, 0 to 9."""
+
+    def check(self) -> None:
+        super().check()
+        self.require(0 <= self.split <= 9, "split", "must be one of the ten splits, 0 to 9")
 
 
 @dataclass
@@ -93,8 +123,12 @@ class FilesConfig(DatasetConfig):
     """Files: .csv or .parquet with the columns node and split (train, val, test); none: drawn by fractions."""
     train_fraction: float = 0.6
     val_fraction: float = 0.2
-    metric: str | None = None
+    metric: Metric | None = None
     """Files: accuracy, f1_micro or roc_auc; default accuracy, for multi-label f1_micro."""
+
+    def check_name(self) -> None:
+        rule = "must be made of letters, digits, '_', '-' and '.'"
+        self.require(bool(re.fullmatch(r"\w[\w.-]*", self.name)), "name", rule)
 
 
 DATASETS: dict[str, type[DatasetConfig]] = {
@@ -121,13 +155,3 @@ GRAPH_NAMES = {
     "heterophilous": ("Roman-empire", "Amazon-ratings", "Minesweeper", "Tolokers", "Questions"),
 }
 """Values of dataset.name for the sources that have several graphs; any other source has one graph, named like it."""
-
-
-def check_name(config: DatasetConfig) -> None:
-    """Raises UserError for a dataset.name that the source does not have; it becomes a part of paths."""
-    names = GRAPH_NAMES.get(config.source, (config.source,))
-    if config.source == "files":
-        if not re.fullmatch(r"\w[\w.-]*", config.name):
-            raise UserError(f"dataset.name={config.name}: must be made of letters, digits, '_', '-' and '.'")
-    elif config.name not in names:
-        raise UserError(f"dataset.name={config.name}: must be one of {', '.join(names)} with dataset={config.source}")

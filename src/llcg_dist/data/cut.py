@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from llcg_dist.config.train import ServerMinibatch
 from llcg_dist.data.csr import row_entries
 from llcg_dist.data.graph import TRAIN, Graph
 from llcg_dist.data.rows import ENTRIES_PER_CHUNK, Array, row_ranges
@@ -43,12 +44,12 @@ def degrees_within_parts(graph: Graph, assignment: Array) -> Array:
     return degrees
 
 
-def correction_nodes(minibatch: str, graph: Graph, assignment: Array) -> Array | None:
+def correction_nodes(minibatch: ServerMinibatch, graph: Graph, assignment: Array) -> Array | None:
     """Nodes that the server's correction draws its mini-batches from (Figure 9 of the paper compares the two choices).
 
     `uniform`: None, which stands for all training nodes. `cut_edges`: training nodes that are an end of a cut edge.
     """
-    if minibatch == "uniform":
+    if minibatch == ServerMinibatch.uniform:
         return None
     ends = cut_edge_ends(graph, assignment)
     nodes = np.flatnonzero(ends & (graph.split == TRAIN))

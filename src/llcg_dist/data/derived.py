@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from llcg_dist.config.schema import Config
+from llcg_dist.config.schema import Config, Verify
 from llcg_dist.data.atomic_files import staged_folder, write_json
 from llcg_dist.data.csr import Topology
 from llcg_dist.data.graph import Graph, induced_topology, neighbours
@@ -80,7 +80,7 @@ def read_derived(
     return None
 
 
-def read_topology(store: Path, store_id: str, verify: str) -> FullTopology:
+def read_topology(store: Path, store_id: str, verify: Verify) -> FullTopology:
     """Opens the store's topology/ folder, memory-mapped."""
     folder = store / "topology"
     if not folder.exists():

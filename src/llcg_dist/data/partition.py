@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 
 from llcg_dist import __version__
+from llcg_dist.config.cluster import PartitionConfig, PartitionMethod
 from llcg_dist.config.compare import fingerprint, flat_items
 from llcg_dist.config.datasets import DatasetConfig
-from llcg_dist.config.schema import Config, PartitionConfig
+from llcg_dist.config.schema import Config
 from llcg_dist.data.atomic_files import make_folder, staged_folder, write_json
 from llcg_dist.data.cut import cut_edge_counts
 from llcg_dist.data.datasets import content_hashes, load_dataset
@@ -135,7 +136,7 @@ def assign_parts(graph: Graph, num_parts: int, config: PartitionConfig, scratch:
     """
     if num_parts == 1:  # METIS dies of SIGFPE on one part
         return np.zeros(graph.num_nodes, np.int32)
-    if config.method == "random":
+    if config.method == PartitionMethod.random:
         rng = np.random.default_rng(np.random.SeedSequence(config.seed))
         return rng.permutation(np.arange(graph.num_nodes) % num_parts).astype(np.int32)
     return metis_parts(graph, num_parts, config.seed, scratch)

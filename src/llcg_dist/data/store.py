@@ -31,6 +31,7 @@ from typing import Any
 
 import numpy as np
 
+from llcg_dist.config.schema import Verify
 from llcg_dist.data.atomic_files import save_array, write_json
 from llcg_dist.data.graph import METRICS, NAMED_ITEMS, TASKS, Graph
 from llcg_dist.data.rows import Array
@@ -111,7 +112,7 @@ def _write(
     return meta
 
 
-def read_shard(folder: Path, verify: str = "sizes") -> Shard:
+def read_shard(folder: Path, verify: Verify = Verify.sizes) -> Shard:
     """Opens one folder and checks its files against graph.json: `sizes` dtypes and shapes, `full` also checksums."""
     path = folder / "graph.json"
     meta, arrays = _read(path, _GRAPH_ARRAYS, ("num_classes", "task", "metric"), verify)
@@ -123,7 +124,9 @@ def read_shard(folder: Path, verify: str = "sizes") -> Shard:
     return Shard(graph, arrays, meta)
 
 
-def read_arrays(folder: Path, required: tuple[str, ...], store_id: str, verify: str = "sizes") -> dict[str, Array]:
+def read_arrays(
+    folder: Path, required: tuple[str, ...], store_id: str, verify: Verify = Verify.sizes
+) -> dict[str, Array]:
     """Opens what write_arrays wrote; raises UserError where it belongs to another store."""
     path = folder / "arrays.json"
     meta, arrays = _read(path, required, (), verify)
@@ -133,7 +136,7 @@ def read_arrays(folder: Path, required: tuple[str, ...], store_id: str, verify: 
 
 
 def _read(
-    path: Path, required: tuple[str, ...], keys: tuple[str, ...], verify: str
+    path: Path, required: tuple[str, ...], keys: tuple[str, ...], verify: Verify
 ) -> tuple[dict[str, Any], dict[str, Array]]:
     """(content of the JSON file `path`, the arrays that it describes); `keys` and `required` arrays must be there."""
     meta = read_json(path)
@@ -223,7 +226,7 @@ def _check_version(path: Path, meta: dict[str, Any]) -> None:
         raise UserError(f"{path}: {rule}")
 
 
-def _open_array(path: Path, dtype: str, shape: list[int], sha256: str, verify: str) -> Array:
+def _open_array(path: Path, dtype: str, shape: list[int], sha256: str, verify: Verify) -> Array:
     """Maps one .npy file into memory and checks it against its description."""
     try:
         array: Array = np.load(path, mmap_mode="r", allow_pickle=False)
@@ -234,7 +237,7 @@ def _open_array(path: Path, dtype: str, shape: list[int], sha256: str, verify: s
         raise UserError(f"{path}: not a readable .npy file ({reason}); {_REBUILD}") from None
     if str(array.dtype) != dtype or list(array.shape) != shape:
         raise UserError(f"{path}: holds {array.dtype}{list(array.shape)}, graph.json says {dtype}{shape}; {_REBUILD}")
-    if verify == "full" and file_sha256(path) != sha256:
+    if verify == Verify.full and file_sha256(path) != sha256:
         raise UserError(f"{path}: its content is not what was written (sha256); {_REBUILD}")
     return array
 

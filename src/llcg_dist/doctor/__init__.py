@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from llcg_dist.algorithms.base import Algorithm
-from llcg_dist.config.facts import corrects
+from llcg_dist.config.cluster import Backend, Device
 from llcg_dist.config.schema import Config
 from llcg_dist.data.store import read_shard
 from llcg_dist.doctor.findings import ERROR, OK, WARN, Finding
@@ -24,7 +24,7 @@ __all__ = ["ERROR", "OK", "WARN", "Finding", "check_job", "check_parts_and_memor
 
 def num_processes(config: Config, algorithm: Algorithm) -> int:
     """How many processes the job has: one per rank, or a single one."""
-    one_process = not algorithm.trains_on_parts or config.cluster.backend == "loopback"
+    one_process = not algorithm.trains_on_parts or config.cluster.backend == Backend.loopback
     return 1 if one_process else 1 + config.cluster.num_machines
 
 
@@ -49,12 +49,12 @@ def check_parts_and_memory(
     full_graph = read_shard(store / "global").graph
     parts = range(manifest["num_parts"]) if algorithm.trains_on_parts else []
     part_graphs = [read_shard(store / f"part{part}").graph for part in parts]
-    on_gpu = host.gpus > 0 and config.cluster.device != "cpu"
+    on_gpu = host.gpus > 0 and config.cluster.device != Device.cpu
     plan = make_plan(algorithm, full_graph, part_graphs, on_gpu)
     server, *machines = plan.ranks
     local_ranks = [server, *sorted(machines, key=lambda rank: rank.resident, reverse=True)][:ranks_here]
     trained_graphs = {f"part {part}": graph for part, graph in enumerate(part_graphs)}
-    if corrects(config) or not part_graphs:
+    if config.algorithm.corrects or not part_graphs:
         trained_graphs["the graph"] = full_graph
     return [
         *findings,

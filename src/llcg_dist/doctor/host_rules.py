@@ -1,6 +1,6 @@
 """Checks whether a host can run its ranks of a job: network, devices, cores, package versions."""
 
-from llcg_dist.config.schema import ClusterConfig
+from llcg_dist.config.cluster import Backend, ClusterConfig, Device
 from llcg_dist.doctor.findings import ERROR, OK, WARN, Finding
 from llcg_dist.doctor.host import TESTED_VERSIONS, Host
 from llcg_dist.job.devices import threads_per_rank
@@ -64,15 +64,15 @@ def check_network(host: Host, ranks: int) -> list[Finding]:
 
 def check_devices(gpus: int, cluster: ClusterConfig, ranks: int) -> list[Finding]:
     """Checks the GPUs: NCCL needs one for every rank; Gloo works with any number, and with none."""
-    if cluster.device == "cuda" and gpus == 0:
+    if cluster.device == Device.cuda and gpus == 0:
         return [Finding(ERROR, "host", "cluster.device=cuda: torch sees no GPU here", "use cluster.device=cpu")]
-    if cluster.backend == "nccl" and ranks > 1 and gpus < ranks:
+    if cluster.backend == Backend.nccl and ranks > 1 and gpus < ranks:
         what = f"cluster.backend=nccl: {ranks} ranks but {gpus} GPU(s) here, and NCCL needs one for each"
         return [Finding(ERROR, "host", what, "use cluster.backend=auto, or fewer ranks on this host")]
-    if cluster.backend == "nccl" and cluster.device == "cpu" and ranks > 1:
+    if cluster.backend == Backend.nccl and cluster.device == Device.cpu and ranks > 1:
         what = "cluster.backend=nccl with cluster.device=cpu: NCCL moves GPU memory only"
         return [Finding(ERROR, "host", what, "use cluster.backend=gloo or cluster.device=cuda")]
-    if gpus == 0 or cluster.device == "cpu":
+    if gpus == 0 or cluster.device == Device.cpu:
         unused = f" ({gpus} GPU(s) unused: cluster.device=cuda)" if gpus else ""
         return [Finding(OK, "host", f"models on the CPU, messages through gloo{unused}")]
     if gpus < ranks:

@@ -8,9 +8,8 @@ are evicted when there is none. Predictions are within a factor of two of the me
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from llcg_dist.config.facts import arch_string
-from llcg_dist.config.schema import ModelConfig
 from llcg_dist.doctor.batches import BatchSize
+from llcg_dist.models.structure import Layer
 from llcg_dist.sampling.block import EDGES_PER_NODE
 
 IMPORTS_PRIVATE_BYTES = 320_000_000
@@ -19,9 +18,6 @@ IMPORTS_PRIVATE_BYTES = 320_000_000
 IMPORTS_SHARED_BYTES = 140_000_000
 """Shared libraries of these imports: resident in every rank, but one copy for all ranks of a host."""
 
-# Layers of the models that have no arch string: {n} stands for model.layers times the letter of _REPEATED.
-_LETTERS = {"gat": "{n}", "appnp": "L{n}L", "resgcn": "L{n}L", "skip_sage": "{n}LL"}
-_REPEATED = {"gat": "A", "appnp": "P", "resgcn": "G", "skip_sage": "S"}
 _COPIES_OF_STATE = 5
 """Copies of a hidden state that a gradient step keeps: after BatchNorm, ReLU and dropout, a mask, and the gradient."""
 _FLOAT_BYTES = 4
@@ -29,19 +25,6 @@ _BYTES_PER_EDGE = 24
 """Memory of a block and its adjacency matrices for each edge."""
 _BYTES_PER_SOURCE_ROW = 16
 """Memory of a block for each node that it reads."""
-
-
-@dataclass(frozen=True)
-class Layer:
-    """The kind and widths of a layer; `kind` is G (GCN), S (SAGE), L (linear), A (attention) or P (propagation)."""
-
-    kind: str
-    width_in: int
-    width_out: int
-
-    @property
-    def reads_neighbours(self) -> bool:
-        return self.kind != "L"
 
 
 @dataclass(frozen=True)
@@ -58,19 +41,9 @@ class RankMemory:
         return self.private + self.mapped + IMPORTS_SHARED_BYTES
 
 
-def layers_of(model: ModelConfig, num_features: int, num_classes: int) -> list[Layer]:
-    """The layers of a model, without building it: importing its libraries takes seconds."""
-    if model.name in _LETTERS:
-        letters = _LETTERS[model.name].format(n=_REPEATED[model.name] * model.layers)
-    else:
-        letters = arch_string(model).replace("B", "")
-    widths = [num_features, *[model.hidden] * (len(letters) - 1), num_classes]
-    return [Layer(kind, widths[i], widths[i + 1]) for i, kind in enumerate(letters)]
-
-
 def model_bytes(layers: Sequence[Layer]) -> int:
     """Weights, gradients, Adam's two moments, and as much again for flat copies that are sent, evaluated and saved."""
-    weights = sum((2 if layer.kind == "S" else 1) * (layer.width_in + 1) * layer.width_out for layer in layers)
+    weights = sum(layer.kind.weight_matrices * (layer.width_in + 1) * layer.width_out for layer in layers)
     return _FLOAT_BYTES * weights * 8
 
 
@@ -81,11 +54,11 @@ def step_bytes(layers: Sequence[Layer], batch: BatchSize) -> int:
         rows_in = rows_out = batch.rows[depth]
         copies = _COPIES_OF_STATE if position > 0 else 1
         total += rows_in * layer.width_in * _FLOAT_BYTES * (copies - 1)
-        if layer.reads_neighbours:
+        if layer.kind.reads_neighbours:
             rows_out = batch.rows[depth + 1]
             total += _messages(layer, batch.edges[depth]) + batch.edges[depth] * _BYTES_PER_EDGE
             total += rows_in * _BYTES_PER_SOURCE_ROW
-            product = rows_out * layer.width_in if layer.kind == "S" else rows_in * layer.width_out
+            product = rows_out * layer.width_in if layer.kind.keeps_aggregate else rows_in * layer.width_out
             total += product * _FLOAT_BYTES
             depth += 1
         total += rows_out * layer.width_out * _FLOAT_BYTES * 2
@@ -103,15 +76,15 @@ def evaluation_bytes(layers: Sequence[Layer], num_nodes: int, num_edges: int, ch
     for position, layer in enumerate(layers):
         entering = 0 if position == 0 else num_nodes * layer.width_in * _FLOAT_BYTES  # the features are memory-mapped
         leaving = num_nodes * layer.width_out * _FLOAT_BYTES
-        # SAGE reads hidden states in place (GCN too, but not in resgcn); features may need conversion or BatchNorm.
-        copies = layer.reads_neighbours and (layer.kind != "S" or position == 0)
+        # Features may need conversion or BatchNorm.
+        copies = layer.kind.reads_neighbours and (not layer.kind.reads_hidden_in_place or position == 0)
         rows = min(num_nodes, chunk + edges if copies else chunk)
         work = rows * layer.width_in * _FLOAT_BYTES * 2 + min(num_nodes, chunk) * layer.width_out * _FLOAT_BYTES * 2
-        work += (_messages(layer, edges) + edges * _BYTES_PER_EDGE) if layer.reads_neighbours else 0
+        work += (_messages(layer, edges) + edges * _BYTES_PER_EDGE) if layer.kind.reads_neighbours else 0
         peak = max(peak, work + (0 if on_disk else entering + leaving))
     return peak
 
 
 def _messages(layer: Layer, edges: int) -> int:
-    """Bytes of per-edge messages: attention holds one for every edge, the other layers are sparse products."""
-    return edges * layer.width_out * _FLOAT_BYTES * 2 if layer.kind == "A" else 0
+    """Bytes of the messages of a layer that holds one for every edge."""
+    return edges * layer.width_out * _FLOAT_BYTES * 2 if layer.kind.messages_per_edge else 0

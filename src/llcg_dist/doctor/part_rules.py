@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from llcg_dist.algorithms.base import Algorithm
-from llcg_dist.config.facts import corrects, has_batchnorm, has_batchnorm_after_message_passing
 from llcg_dist.config.schema import Config
 from llcg_dist.data.cut import label_skew
 from llcg_dist.data.derived import DataAccess
 from llcg_dist.data.graph import TRAIN, Graph, neighbours
 from llcg_dist.doctor.findings import ERROR, OK, WARN, Finding
+from llcg_dist.models.registry import structure
 
 _IMBALANCE_RATIO = 1.5
 """Warn of a part that is larger than the mean by this factor: it takes that much more memory, or time."""
@@ -48,11 +48,11 @@ def check_training_nodes(manifest: dict[str, Any]) -> list[Finding]:
 
 def check_single_rows(config: Config, graphs: Mapping[str, Graph]) -> list[Finding]:
     """Finds graphs ({name: graph}) whose batches may have a single row, for which BatchNorm raises in training mode."""
-    findings = []
-    for name, graph in graphs.items() if has_batchnorm(config.model) else []:
+    findings, model = [], structure(config.model)
+    for name, graph in graphs.items() if model.has_batchnorm else []:
         training = graph.nodes_in(TRAIN)
         isolated = len(training) == 1 and not len(neighbours(graph, training))
-        if isolated or (len(training) == 1 and has_batchnorm_after_message_passing(config.model)):
+        if isolated or (len(training) == 1 and model.has_batchnorm_after_message_passing):
             what = f"{name} has one training node, and BatchNorm cannot normalise a batch of one row"
             advice = f"use model.norm=none, fewer machines, {_OTHER_PARTS}"
             findings.append(Finding(ERROR, "parts", what, advice))
@@ -88,7 +88,7 @@ def check_labels(algorithm: Algorithm, manifest: dict[str, Any]) -> list[Finding
     worst = max(range(len(skews)), key=skews.__getitem__)
     what = f"labels: shares in part {worst} are {100 * skews[worst]:.0f} % away from the whole graph's, the most of all"
     sees_cut_edges = algorithm.data_access is DataAccess.FULL_TOPOLOGY
-    only_averages = not sees_cut_edges and not corrects(algorithm.config)
+    only_averages = not sees_cut_edges and not algorithm.config.algorithm.corrects
     if skews[worst] > _LABEL_SKEW and only_averages:
         advice = (
             "averaging alone loses accuracy on such parts: use algorithm=llcg with S of 1 or more, or partition=random"

@@ -2,22 +2,23 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from llcg_dist.algorithms.base import Algorithm
-from llcg_dist.config.facts import corrects, message_passing_layers
+from llcg_dist.config.cluster import Backend
 from llcg_dist.config.schema import Config
+from llcg_dist.config.train import Fanouts
 from llcg_dist.data.graph import TRAIN, Graph
 from llcg_dist.doctor.batches import BatchSize, estimate_batch
 from llcg_dist.doctor.memory import (
     IMPORTS_PRIVATE_BYTES,
-    Layer,
     RankMemory,
     evaluation_bytes,
-    layers_of,
     model_bytes,
     step_bytes,
 )
+from llcg_dist.models.registry import structure
+from llcg_dist.models.structure import Layer
+from llcg_dist.sampling.minibatch import fanouts_per_layer
 
 _BYTES_PER_NODE = 16
 """Private memory of a rank for each node of its graph: degrees and training nodes."""
@@ -35,7 +36,8 @@ class Plan:
 def make_plan(algorithm: Algorithm, full_graph: Graph, parts: Sequence[Graph], on_gpu: bool = False) -> Plan:
     """`parts` are the machines' graphs. With `on_gpu` a step needs host memory only for the features of its batch."""
     config, trains_on_parts = algorithm.config, algorithm.trains_on_parts
-    layers = layers_of(config.model, full_graph.num_features, full_graph.num_classes)
+    made_of = structure(config.model)
+    layers = made_of.layers(full_graph.num_features, config.model.hidden, full_graph.num_classes)
     model = model_bytes(layers)
     correction = _correction_batch(config, full_graph)
     correction_bytes = step_bytes(layers, correction) if correction else 0
@@ -53,7 +55,7 @@ def make_plan(algorithm: Algorithm, full_graph: Graph, parts: Sequence[Graph], o
     local_step = _on_host(layers, _local_batch(algorithm, trained), on_gpu)
     machine_base = [model + _BYTES_PER_NODE * graph.num_nodes for graph in trained]
     mapped = [mapped_bytes(graph) for graph in trained]
-    if trains_on_parts and config.cluster.backend != "loopback":
+    if trains_on_parts and config.cluster.backend != Backend.loopback:
         machines = [
             RankMemory(f"part {p}", IMPORTS_PRIVATE_BYTES + base + local_step, files)
             for p, (base, files) in enumerate(zip(machine_base, mapped, strict=True))
@@ -72,7 +74,7 @@ def mapped_bytes(graph: Graph) -> int:
 
 
 def _correction_batch(config: Config, full_graph: Graph) -> BatchSize | None:
-    if not corrects(config):
+    if not config.algorithm.corrects:
         return None
     return _batch(config, full_graph, config.train.server_batch_size, config.sampling.server_fanout)
 
@@ -85,8 +87,8 @@ def _local_batch(algorithm: Algorithm, trained: Sequence[Graph]) -> BatchSize | 
     return _batch(algorithm.config, densest, algorithm.local_batch_size, algorithm.config.sampling.fanout)
 
 
-def _batch(config: Config, graph: Graph, batch_size: int, fanout: Any) -> BatchSize:
-    fanouts = fanout if isinstance(fanout, list) else [fanout] * message_passing_layers(config.model)
+def _batch(config: Config, graph: Graph, batch_size: int, fanout: Fanouts) -> BatchSize:
+    fanouts = fanouts_per_layer(fanout, structure(config.model).depth)
     return estimate_batch(graph, graph.nodes_in(TRAIN), batch_size, fanouts, config.seed)
 
 

@@ -10,10 +10,11 @@ from llcg_dist.algorithms.traffic import MessageBytes, RoundTraffic
 from llcg_dist.comm.codec import CODECS
 from llcg_dist.comm.remote_rows import COUNT_BYTES
 from llcg_dist.config.schema import Config
+from llcg_dist.config.train import Fanout
 from llcg_dist.data.graph import TRAIN, Graph
 from llcg_dist.data.rows import Array
 from llcg_dist.models import build_model
-from llcg_dist.sampling.minibatch import Fanout, fanouts_per_layer
+from llcg_dist.sampling.minibatch import fanouts_per_layer
 from llcg_dist.sampling.neighbor import NeighborSampler
 from llcg_dist.training.flat_vector import statistics_mask
 

@@ -5,14 +5,15 @@ from pathlib import Path
 
 import torch
 
+from llcg_dist.config.cluster import Device, StartMethod
 from llcg_dist.errors import UserError
 
 
 def choose_device(requested: str, gpus: int, local_rank: int) -> str:
     """cluster.device on a host with this many GPUs: ranks take them in turn."""
-    if requested == "cuda" and gpus == 0:
+    if requested == Device.cuda and gpus == 0:
         raise UserError("cluster.device=cuda: torch sees no GPU here; use cluster.device=cpu")
-    return "cpu" if requested == "cpu" or gpus == 0 else f"cuda:{local_rank % gpus}"
+    return "cpu" if requested == Device.cpu or gpus == 0 else f"cuda:{local_rank % gpus}"
 
 
 def use_device(requested: str) -> str:
@@ -30,7 +31,7 @@ def threads_per_rank(requested: int, ranks_here: int) -> int:
 
 def forks_ranks(requested: str, device: str, gpu: bool) -> bool:
     """cluster.start: auto forks unless ranks may use a GPU, whose driver does not outlive a fork once it is awake."""
-    return requested == "fork" or (requested == "auto" and (device == "cpu" or not gpu))
+    return requested == StartMethod.fork or (requested == StartMethod.auto and (device == "cpu" or not gpu))
 
 
 def gpu_here() -> bool:

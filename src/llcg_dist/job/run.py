@@ -14,7 +14,8 @@ from llcg_dist.algorithms.registry import build_algorithm
 from llcg_dist.comm.channel import ServerTransport
 from llcg_dist.comm.codec import Codec
 from llcg_dist.comm.ledger import Ledger
-from llcg_dist.config.schema import Config
+from llcg_dist.config.cluster import Backend
+from llcg_dist.config.schema import Config, Resume
 from llcg_dist.data.derived import shard_name
 from llcg_dist.data.partition import ensure_store
 from llcg_dist.data.store import read_shard
@@ -86,7 +87,7 @@ def run(config: Config, me: Rank) -> None:
     keep_freed_memory()
     torch.set_flush_denormal(True)  # denormals slow a step down many times and mean nothing to the result
     algorithm = build_algorithm(config)
-    if not algorithm.trains_on_parts or config.cluster.backend == "loopback":
+    if not algorithm.trains_on_parts or config.cluster.backend == Backend.loopback:
         require_world(int(os.environ.get("WORLD_SIZE", 1)), 1)
         serve(config, algorithm, LoopbackHub(config, algorithm))
         return
@@ -135,7 +136,7 @@ def _start(config: Config, algorithm: Algorithm, hub: ServerHub, run_dir: Path, 
     names = [shard_name(algorithm.data_access, part) for part in range(len(rank_of_part))]
     require_parts(reports, rank_of_part, described_shards(manifest, names))
     start = start_after(run, newest_common_round(run.checkpoints.rounds(), reports))
-    if config.resume == "must" and state is RunState.UNFINISHED and start.round == 0:
+    if config.resume == Resume.must and state is RunState.UNFINISHED and start.round == 0:
         raise UserError("resume=must: no round is whole at every rank (checkpoint.dir); use resume=auto to start anew")
     ask_all(hub, Begin(asdict(start)), Ready)
     if algorithm.trains_on_parts:

@@ -12,7 +12,7 @@ from typing import Any
 from omegaconf import OmegaConf
 
 from llcg_dist.config.compare import resume_conflicts
-from llcg_dist.config.schema import Config
+from llcg_dist.config.schema import Config, Resume
 from llcg_dist.data.atomic_files import make_folder
 from llcg_dist.errors import UserError
 
@@ -40,10 +40,10 @@ def inspect_run_dir(config: Config, run_dir: Path) -> RunState:
     if not (run_dir / "config.yaml").exists():
         if (run_dir / "metrics.jsonl").exists():
             raise UserError(f"run_dir={run_dir}: holds records without a config.yaml; choose another folder")
-        if config.resume == "must":
+        if config.resume == Resume.must:
             raise UserError(f"resume=must: there is no run to continue in run_dir={run_dir}")
         return RunState.NEW
-    if config.resume == "never":
+    if config.resume == Resume.never:
         raise UserError(f"resume=never: run_dir={run_dir} holds another run's records; choose another folder")
     conflicts = resume_conflicts(_read_settings(run_dir / "config.yaml"), config)
     if conflicts:

@@ -14,8 +14,9 @@ from llcg_dist.comm.channel import ServerChannel, ServerTransport
 from llcg_dist.comm.codec import Codec
 from llcg_dist.comm.error_feedback import server_compressor
 from llcg_dist.comm.ledger import Ledger
-from llcg_dist.config.facts import scored_statistics
-from llcg_dist.config.schema import AUTO, Config
+from llcg_dist.config.algorithm import AUTO
+from llcg_dist.config.schema import Config
+from llcg_dist.config.train import LocalLoss
 from llcg_dist.data.cut import correction_nodes
 from llcg_dist.data.derived import DataAccess, halo_bytes
 from llcg_dist.data.graph import TRAIN
@@ -37,7 +38,7 @@ from llcg_dist.training.auto_s import StepChooser
 from llcg_dist.training.average import averaging_weights
 from llcg_dist.training.correction import Corrector
 from llcg_dist.training.diagnostics import Diagnostics
-from llcg_dist.training.evaluation import Evaluator
+from llcg_dist.training.evaluation import Evaluator, scored_statistics
 from llcg_dist.training.flat_vector import flatten, state_dict_bytes, statistics_mask
 from llcg_dist.training.learning_rate import LearningRates
 from llcg_dist.training.loss import class_shares
@@ -85,7 +86,7 @@ def start_after(run: OpenRun, round_: int) -> Start:
     with explain_misfit(SERVER_OWNER, round_):
         planned = planned_rounds(saved, config.num_rounds)
     shares = None
-    if config.train.local_loss == "calibrated":
+    if config.train.local_loss == LocalLoss.calibrated:
         labels = torch.from_numpy(graph.labels[graph.nodes_in(TRAIN)])
         shares = class_shares(labels, graph.num_classes).tolist()
     return Start(round_, planned, saved.get("elapsed", 0.0), shares)
@@ -132,7 +133,7 @@ def _corrector(run: OpenRun, start: Start, model: GraphModel, steps: list[int]) 
     if automatic and run.assignment is not None:
         mean_steps = statistics.mean(steps[: start.planned_rounds])
         chooser = StepChooser(config, graph, run.assignment, mean_steps, NeighborSampler, run.device)
-    return Corrector(trainer, chooser, expected_steps=0 if automatic else config.algorithm.S)
+    return Corrector(trainer, chooser, config.algorithm.fixed_correction_steps)
 
 
 def _recorder(run: OpenRun, start: Start, paper_bytes: int) -> Recorder:

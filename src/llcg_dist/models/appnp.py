@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-from llcg_dist.config.schema import ModelConfig
+from llcg_dist.config.model import ModelConfig, Norm
 from llcg_dist.models.products import sparse_product
 from llcg_dist.models.stages import BlockLayer, GraphModel, Stage
 from llcg_dist.sampling.block import Block
@@ -33,7 +33,7 @@ def build(config: ModelConfig, num_features: int, num_classes: int) -> GraphMode
     In the authors' code each propagation step holds a linear layer that is never used: not built here, only counted in
     `unused_bytes`.
     """
-    norm = nn.BatchNorm1d(num_features, affine=False) if config.norm == "batch" or config.input_norm else None
+    norm = nn.BatchNorm1d(num_features, affine=False) if config.norm == Norm.batch or config.input_norm else None
     steps = range(config.layers)
     propagations = [
         Stage(Propagate(config.teleport, config.gcn_norm, step == 0, step == steps[-1]), relu=step == 0)

@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping
 
 from torch import nn
 
-from llcg_dist.config.facts import arch_string
-from llcg_dist.config.schema import ModelConfig
+from llcg_dist.config.model import ModelConfig
 from llcg_dist.models.layers import Gcn, Sage
+from llcg_dist.models.registry import structure
 from llcg_dist.models.stages import GraphModel, Stage
 
 MakeLayer = Callable[[int, int, bool], nn.Module]
@@ -15,7 +15,7 @@ MakeLayer = Callable[[int, int, bool], nn.Module]
 
 def build(config: ModelConfig, num_features: int, num_classes: int) -> GraphModel:
     """The model of model.arch, or of model=sage, gcn or mlp with `layers` and `norm`."""
-    return GraphModel(stack(arch_string(config), standard_layers(config), config, num_features, num_classes))
+    return GraphModel(stack(config, standard_layers(config), num_features, num_classes))
 
 
 def standard_layers(config: ModelConfig) -> dict[str, MakeLayer]:
@@ -27,15 +27,13 @@ def standard_layers(config: ModelConfig) -> dict[str, MakeLayer]:
     }
 
 
-def stack(
-    arch: str, layers: Mapping[str, MakeLayer], config: ModelConfig, num_features: int, num_classes: int
-) -> list[Stage]:
-    """The stages of an arch string. SBSBS: SAGE, BatchNorm, SAGE, BatchNorm, SAGE.
+def stack(config: ModelConfig, layers: Mapping[str, MakeLayer], num_features: int, num_classes: int) -> list[Stage]:
+    """The stages of a model's letters. SBSBS: SAGE, BatchNorm, SAGE, BatchNorm, SAGE.
 
     Every layer but the first is preceded by ReLU and dropout, which come after its BatchNorm if it has one. A leading B
     normalises the features and has no affine weights.
     """
-    stages: list[Stage] = []
+    arch, stages = structure(config).letters, list[Stage]()
     last = max(position for position, letter in enumerate(arch) if letter != "B")
     width, norm, hidden = num_features, None, False
     for position, letter in enumerate(arch):

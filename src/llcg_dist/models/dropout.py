@@ -9,15 +9,24 @@ _LEVELS = 2**16
 """Values of a 16-bit random number."""
 
 
+def relu_dropout(x: Tensor, probability: float) -> Tensor:
+    """dropout(relu(x)) in training mode; `probability` is rounded to a multiple of 1/65536."""
+    return _ReluDropout.apply(x, probability)
+
+
+def relu_dropout_reference(x: Tensor, probability: float) -> Tensor:
+    """relu_dropout as one would write it, with the same random numbers; tests compare the two."""
+    dropped = _dropped_levels(probability)
+    kept = _random_levels(x) >= dropped - _LEVELS // 2
+    return x.relu() * kept * (_LEVELS / (_LEVELS - dropped))
+
+
 class _ReluDropout(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, probability: float) -> Tensor:
-        # torch's dropout masks were the slowest part of a step (on an AMD processor); 16 random bits an entry suffice.
-        random_bits = torch.empty((x.numel() + 3) // 4, dtype=torch.int64, device=x.device).random_(-(2**63), None)
-        numbers = random_bits.view(torch.int16)[: x.numel()].view(x.shape)
-        dropped = min(round(probability * _LEVELS), _LEVELS - 1)
+        dropped = _dropped_levels(probability)
         ctx.scale = _LEVELS / (_LEVELS - dropped)
-        kept = torch.ge(numbers, dropped - _LEVELS // 2, out=torch.empty_like(x))
+        kept = torch.ge(_random_levels(x), dropped - _LEVELS // 2, out=torch.empty_like(x))
         result = kept.mul_(x).clamp_(min=0).mul_(ctx.scale)
         ctx.save_for_backward(result)
         return result
@@ -28,6 +37,14 @@ class _ReluDropout(torch.autograd.Function):
         return torch.ops.aten.threshold_backward(gradients[0], result, 0).mul_(ctx.scale), None
 
 
-def relu_dropout(x: Tensor, probability: float) -> Tensor:
-    """dropout(relu(x)) in training mode; `probability` is rounded to a multiple of 1/65536."""
-    return _ReluDropout.apply(x, probability)
+def _dropped_levels(probability: float) -> int:
+    return min(round(probability * _LEVELS), _LEVELS - 1)
+
+
+def _random_levels(x: Tensor) -> Tensor:
+    """Uniform int16 numbers, as many as x has entries.
+
+    torch's dropout masks were the slowest part of a step (on an AMD processor); 16 random bits an entry suffice.
+    """
+    random_bits = torch.empty((x.numel() + 3) // 4, dtype=torch.int64, device=x.device).random_(-(2**63), None)
+    return random_bits.view(torch.int16)[: x.numel()].view(x.shape)

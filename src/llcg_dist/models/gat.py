@@ -2,7 +2,7 @@
 
 from torch import nn
 
-from llcg_dist.config.schema import ModelConfig
+from llcg_dist.config.model import ModelConfig
 from llcg_dist.models.arch import stack
 from llcg_dist.models.layers import Gat
 from llcg_dist.models.stages import GraphModel
@@ -17,5 +17,4 @@ def build(config: ModelConfig, num_features: int, num_classes: int) -> GraphMode
     def attention(width_in: int, width_out: int, last: bool) -> nn.Module:
         return Gat(width_in, width_out if last else width_out // config.heads, config.heads, average_heads=last)
 
-    arch = ("B" if config.input_norm else "") + ("B" if config.norm == "batch" else "").join("A" * config.layers)
-    return GraphModel(stack(arch, {"A": attention}, config, num_features, num_classes))
+    return GraphModel(stack(config, {"A": attention}, num_features, num_classes))

@@ -2,7 +2,7 @@
 
 from torch import nn
 
-from llcg_dist.config.schema import ModelConfig
+from llcg_dist.config.model import ModelConfig, Norm
 from llcg_dist.models.layers import Gcn
 from llcg_dist.models.stages import GraphModel, Stage
 
@@ -15,7 +15,7 @@ def build(config: ModelConfig, num_features: int, num_classes: int) -> GraphMode
     """
 
     def norm() -> nn.BatchNorm1d | None:
-        return nn.BatchNorm1d(config.hidden) if config.norm == "batch" else None
+        return nn.BatchNorm1d(config.hidden) if config.norm == Norm.batch else None
 
     input_stage = Stage(
         nn.Linear(num_features, config.hidden),

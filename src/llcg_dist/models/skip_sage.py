@@ -1,6 +1,6 @@
 """The skip-connected GraphSAGE of OGB's leaderboard for MAG240M, which the paper's Figure 11 uses."""
 
-from llcg_dist.config.schema import ModelConfig
+from llcg_dist.config.model import ModelConfig
 from llcg_dist.models.arch import stack, standard_layers
 from llcg_dist.models.stages import GraphModel
 
@@ -11,6 +11,4 @@ def build(config: ModelConfig, num_features: int, num_classes: int) -> GraphMode
     The skip connection is W1, SAGE's linear map of the node itself: another linear map of the same x, added to it,
     would represent no further function. BatchNorm, ReLU and dropout follow every layer but the last.
     """
-    letters = "S" * config.layers + "LL"
-    arch = ("B" if config.input_norm else "") + ("B" if config.norm == "batch" else "").join(letters)
-    return GraphModel(stack(arch, standard_layers(config), config, num_features, num_classes))
+    return GraphModel(stack(config, standard_layers(config), num_features, num_classes))

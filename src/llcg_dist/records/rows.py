@@ -10,10 +10,10 @@ from torch import Tensor
 
 from llcg_dist.comm.ledger import Traffic
 from llcg_dist.comm.messages import TrainStats
-from llcg_dist.config.facts import scored_statistics
-from llcg_dist.config.schema import BEST, Config
+from llcg_dist.config.algorithm import BatchNormStats
+from llcg_dist.config.schema import Config
 from llcg_dist.errors import UserError
-from llcg_dist.training.evaluation import Evaluation
+from llcg_dist.training.evaluation import Evaluation, scored_statistics
 
 Row = dict[str, Any]
 
@@ -69,7 +69,7 @@ def statistics_columns(config: Config, evaluation: Evaluation | None) -> Row:
     """Columns for BatchNorm's running statistics: the kind that was chosen (with batchnorm_stats=best), and the scores
     with every kind that was evaluated besides the configured one."""
     setting, row = config.algorithm.batchnorm_stats, Row()
-    if setting == BEST:
+    if setting == BatchNormStats.best:
         row["batchnorm_stats"] = evaluation.kind if evaluation else None
     kinds = scored_statistics(config)
     for kind in kinds:

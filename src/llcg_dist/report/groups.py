@@ -10,8 +10,8 @@ from typing import Any
 
 import yaml
 
+from llcg_dist.config.algorithm import AlgorithmConfig
 from llcg_dist.config.compare import LOCATION_KEYS
-from llcg_dist.config.schema import AlgorithmConfig
 from llcg_dist.report.runs import Run
 from llcg_dist.report.style import method_rank
 

@@ -16,7 +16,6 @@ _DATASETS = {
     "ogbn-products": ("products (16)", 16),
     "mag240m": ("mag240m (16)", 16),
 }
-_MODELS = {("products (16)", "sage"): "sage3", ("mag240m (16)", "skip_sage"): "skip sage"}
 
 
 def paper_result(run: Run) -> dict[str, Any] | None:
@@ -25,8 +24,7 @@ def paper_result(run: Run) -> dict[str, Any] | None:
     dataset, machines = _DATASETS.get(summary["dataset"], ("", 0))
     if summary["num_machines"] != machines or run.settings.get("dataset.subset") is not None:
         return None
-    model = _MODELS.get((dataset, summary["model"]), summary["model"])
-    return _table().get((dataset, model, summary["algorithm"]))
+    return _table().get((dataset, summary["model"], summary["algorithm"]))
 
 
 @functools.cache

@@ -12,6 +12,7 @@ from typing import Protocol
 from torch import Tensor
 
 from llcg_dist import seeding
+from llcg_dist.config.train import Fanout, Fanouts
 from llcg_dist.data.csr import Topology
 from llcg_dist.data.feature_rows import Rows
 from llcg_dist.data.rows import Array
@@ -20,9 +21,6 @@ from llcg_dist.sampling.block import Block
 
 PREFETCH_BYTES = 128 << 20
 """Limit on the bytes of all prefetched batches together. One batch is always drawn: its step needs it in memory too."""
-
-Fanout = int | float
-"""Neighbours to sample per node: -1 for all, an integer for that many, a float in (0, 1) for that share of them."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +42,7 @@ MakeSampler = Callable[[Topology, Sequence[Fanout], str], Sampler]
 """(topology, fan-out of each layer, sampling.method) -> sampler. An argument, so that training/ imports no DGL."""
 
 
-def fanouts_per_layer(fanout: Fanout | list[Fanout], depth: int) -> list[Fanout]:
+def fanouts_per_layer(fanout: Fanouts, depth: int) -> list[Fanout]:
     """[depth] fan-outs; a single number is repeated for every layer."""
     return list(fanout) if isinstance(fanout, list) else [fanout] * depth
 

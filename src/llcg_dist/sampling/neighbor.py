@@ -9,11 +9,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from llcg_dist.config.train import Fanout
 from llcg_dist.data.csr import Topology
 from llcg_dist.data.graph import Graph
 from llcg_dist.data.rows import Array
 from llcg_dist.sampling.block import Block, degrees
-from llcg_dist.sampling.minibatch import Fanout, Sample
+from llcg_dist.sampling.minibatch import Sample
 
 
 class NeighborSampler:

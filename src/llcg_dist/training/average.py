@@ -4,6 +4,8 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
+from llcg_dist.config.algorithm import Averaging
+
 
 def weighted_average(updates: Sequence[Tensor], weights: Sequence[float]) -> Tensor:
     """Σ w_p·θ_p with the weights scaled to sum 1; the vectors are [n] float32, and so is the result.
@@ -17,8 +19,8 @@ def weighted_average(updates: Sequence[Tensor], weights: Sequence[float]) -> Ten
     return total.float()
 
 
-def averaging_weights(averaging: str, train_nodes: Sequence[int]) -> list[float]:
+def averaging_weights(averaging: Averaging, train_nodes: Sequence[int]) -> list[float]:
     """The weight of each part. `uniform`: 1 each, as in the paper. `train_nodes`: the size of its training set."""
-    if averaging == "train_nodes":
+    if averaging == Averaging.train_nodes:
         return [float(n) for n in train_nodes]
     return [1.0] * len(train_nodes)

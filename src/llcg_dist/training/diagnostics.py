@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from llcg_dist import seeding
-from llcg_dist.config.schema import AUTO, Config
+from llcg_dist.config.schema import Config
 from llcg_dist.data.cut import correction_nodes
 from llcg_dist.data.derived import DataAccess, part_and_halo_nodes
 from llcg_dist.data.graph import TRAIN, Graph
@@ -157,7 +157,7 @@ class Diagnostics:
 
     def _theorems(self, row: dict[str, Any], machines: int, steps: Sequence[int], round_: int) -> dict[str, Any]:
         """Theorem 1's K and Theorem 2's S for the quantities in `row`; a note where the formulas do not apply."""
-        corrections = 0 if self._config.algorithm.S == AUTO else self._config.algorithm.S
+        corrections = self._config.algorithm.fixed_correction_steps
         total = sum(steps) + corrections * len(steps)
         smoothness = row["lipschitz"]
         correction_steps = theory.theorem2_steps(

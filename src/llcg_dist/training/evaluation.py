@@ -10,8 +10,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from llcg_dist.config.schema import BEST
+from llcg_dist.config.algorithm import BatchNormStats
+from llcg_dist.config.schema import Config
 from llcg_dist.data.graph import TEST, TRAIN, UNUSED, VAL, Graph
+from llcg_dist.models.registry import structure
 from llcg_dist.models.stages import GraphModel
 from llcg_dist.training.flat_vector import load_flat
 from llcg_dist.training.layerwise import FullGraphForward
@@ -58,12 +60,14 @@ class Evaluator:
     ) -> None:
         """Computes `chunk` nodes at a time; hidden states are kept in memory, or in the folder `scratch`.
 
-        `kinds`: the kinds of running statistics to score with (config/facts.py: scored_statistics); None: only
+        `kinds`: the kinds of running statistics to score with (scored_statistics); None: only
         `batchnorm_stats`.
         """
         self._graph, self._model, self._batchnorm_stats = graph, model, batchnorm_stats
         self._forwards = {
-            kind: FullGraphForward(graph, model, chunk, scratch, graph.split != UNUSED, kind == "recalibrate")
+            kind: FullGraphForward(
+                graph, model, chunk, scratch, graph.split != UNUSED, kind == BatchNormStats.recalibrate
+            )
             for kind in kinds or [batchnorm_stats]
         }
         self._labels = torch.from_numpy(graph.labels)
@@ -77,7 +81,7 @@ class Evaluator:
             load_flat(self._model, theta)
             scores[kind] = self._scores(forward.logits())
             state_dicts[kind] = self.state_dict()
-        kind = _best_kind(scores) if self._batchnorm_stats == BEST else self._batchnorm_stats
+        kind = _best_kind(scores) if self._batchnorm_stats == BatchNormStats.best else self._batchnorm_stats
         self._model.load_state_dict(state_dicts[kind])
         self._evaluated = theta
         return Evaluation(**vars(scores[kind]), kind=kind, of_kind=scores)
@@ -100,6 +104,14 @@ class Evaluator:
     def state_dict(self) -> dict[str, Tensor]:
         """A copy of the state_dict of the model that was evaluated last."""
         return {name: tensor.clone() for name, tensor in self._model.state_dict().items()}
+
+
+def scored_statistics(config: Config) -> tuple[BatchNormStats, ...]:
+    """The kinds of BatchNorm running statistics (average, recalibrate) that the server evaluates the model with."""
+    kind, best = config.algorithm.batchnorm_stats, BatchNormStats.best
+    if structure(config.model).has_batchnorm and (config.evaluate.both_statistics or kind == best):
+        return BatchNormStats.average, BatchNormStats.recalibrate
+    return (BatchNormStats.recalibrate if kind == best else kind,)
 
 
 def _best_kind(scores: dict[str, Scores]) -> str:

@@ -4,20 +4,20 @@ import math
 from collections.abc import Sequence
 from itertools import accumulate
 
-from llcg_dist.config.schema import TrainConfig
+from llcg_dist.config.train import LrSchedule, LrUnit, TrainConfig
 
 
-def lr_factor(schedule: str, index: int, total: int, warmup: float) -> float:
+def lr_factor(schedule: LrSchedule, index: int, total: int, warmup: float) -> float:
     """The factor on the learning rate at position `index` of 0..total-1; later positions keep the last factor.
 
     constant: 1. cosine: (1 + cos(pi·index/total)) / 2, which is never 0. warmup: the first round(warmup·total)
     positions rise in equal steps to 1. warmup_cosine: after the warm-up, the remaining positions follow the cosine.
     """
     index = min(index, total - 1)
-    warmup_length = math.floor(warmup * total + 0.5) if schedule.startswith("warmup") else 0
+    warmup_length = math.floor(warmup * total + 0.5) if schedule in (LrSchedule.warmup, LrSchedule.warmup_cosine) else 0
     if index < warmup_length:
         return (index + 1) / (warmup_length + 1)
-    if schedule in ("constant", "warmup"):
+    if schedule in (LrSchedule.constant, LrSchedule.warmup):
         return 1.0
     return (1 + math.cos(math.pi * (index - warmup_length) / (total - warmup_length))) / 2
 
@@ -30,7 +30,7 @@ class LearningRates:
         self._config, self._rounds = config, planned_rounds
         self._steps_before = [0, *accumulate(steps)]
         """[r-1]: local steps before round r."""
-        self._advances_by_step = config.lr_unit == "steps" and self._steps_before[planned_rounds] > 0
+        self._advances_by_step = config.lr_unit == LrUnit.steps and self._steps_before[planned_rounds] > 0
 
     def machine(self, round_: int, step: int) -> float:
         """The factor of local step `step` (from 0) of a round (from 1)."""

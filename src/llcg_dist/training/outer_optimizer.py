@@ -8,7 +8,7 @@ FedAdam. BatchNorm's running statistics are not optimised: they take the values 
 import torch
 from torch import Tensor
 
-from llcg_dist.config.schema import AlgorithmConfig
+from llcg_dist.config.algorithm import AlgorithmConfig
 
 _SECOND_MOMENT_BETA = 0.99
 _ADAPTIVITY = 1e-3

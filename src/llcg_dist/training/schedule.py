@@ -4,7 +4,7 @@ import itertools
 import math
 from collections.abc import Sequence
 
-from llcg_dist.config.schema import AlgorithmConfig
+from llcg_dist.config.algorithm import AlgorithmConfig, Schedule
 from llcg_dist.errors import UserError
 
 _MAX_STEPS = 10**12
@@ -18,7 +18,7 @@ def local_steps(config: AlgorithmConfig, planned_rounds: int, num_rounds: int | 
     is taken off the last rounds. `equal_total` picks the base so that the sum is round(K·R); `literal` takes K itself.
     """
     num_rounds = num_rounds or planned_rounds
-    if config.schedule == "equal_total":
+    if config.schedule == Schedule.equal_total:
         if config.K * planned_rounds > _MAX_STEPS:
             raise UserError(f"algorithm.K={config.K:g}: more than {_MAX_STEPS:.0e} local steps in all")
         total = _round_half_up(config.K * planned_rounds)

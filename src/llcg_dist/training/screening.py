@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from llcg_dist.config.schema import Config
+from llcg_dist.config.schema import Config, OnNonfinite
 from llcg_dist.errors import TrainingError
 from llcg_dist.training.flat_vector import is_finite
 
@@ -32,7 +32,7 @@ class Screener:
 
     def __init__(self, config: Config, weights: Sequence[float], statistics: Tensor) -> None:
         """`weights`: of every part in the average. `statistics`: see Models."""
-        self._skips, self._lr = config.on_nonfinite == "skip", config.train.local_lr
+        self._skips, self._lr = config.on_nonfinite == OnNonfinite.skip, config.train.local_lr
         self.weights, self._statistics = list(weights), statistics
 
     def models(self, vectors: Sequence[Tensor], losses: Sequence[float], start: Tensor, round_: int) -> Models:

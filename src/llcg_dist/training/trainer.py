@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from llcg_dist.config.schema import TrainConfig
+from llcg_dist.config.train import OptimizerState, TrainConfig
 from llcg_dist.data.views import View
 from llcg_dist.sampling.minibatch import BatchStream, Sampler
 from llcg_dist.training.flat_vector import contiguous_parameters, statistics_mask
@@ -74,7 +74,7 @@ class Trainer:
         if theta is not None:
             self._parameters.copy_(theta)
         self._model.train()
-        if self._train.optimizer_state == "reset":
+        if self._train.optimizer_state == OptimizerState.reset:
             self.reset_optimizer()
         self._round = round_
         prefetched, self._prefetched = self._prefetched, None

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from llcg_dist.cli.main import run
+from llcg_dist.config.schema import Verify
 from llcg_dist.data.store import read_shard
 
 
@@ -18,7 +19,7 @@ def test_partition_writes_a_share(tmp_path: Path, capsys: pytest.CaptureFixture[
     (share,) = (tmp_path / "b").iterdir()
     assert str(share) in capsys.readouterr().out
     assert names(share) == ["part1"]
-    read_shard(share / "part1", "full")
+    read_shard(share / "part1", Verify.full)
 
 
 @pytest.mark.parametrize("arguments", [["--share", "1"], ["--to", "there"], ["--share", "1", "--to"]])

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from llcg_dist.comm.codec import BLOCK, CODECS, Codec
-from llcg_dist.config import rules
+from llcg_dist.config.algorithm import ExchangeDtype
 
 ROUNDED = ("bfloat16", "int8")
 
@@ -115,4 +115,4 @@ def test_pieces_of_a_long_vector_do_not_show(dtype: str) -> None:
 
 
 def test_the_setting_names_every_codec() -> None:
-    assert set(rules._CHOICES["algorithm.exchange_dtype"]) == set(CODECS)
+    assert set(ExchangeDtype) == set(CODECS)

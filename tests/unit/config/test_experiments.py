@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from llcg_dist.config.compose import load_config
-from llcg_dist.config.facts import arch_string
 from llcg_dist.config.schema import Config
+from llcg_dist.models.registry import structure
 from tests.helpers.settings import CONF, refusal
 
 TABLE1_MODELS = {
@@ -90,7 +90,7 @@ def settings_of(config: Config) -> tuple[object, ...]:
     ],
 )
 def test_the_architecture_is_the_papers(experiment: str, arch: str) -> None:
-    assert arch_string(load_config([f"experiment={experiment}"]).model) == arch
+    assert structure(load_config([f"experiment={experiment}"]).model).letters == arch
 
 
 @pytest.mark.parametrize("path", sorted((CONF / "experiment").rglob("*.yaml")), ids=lambda path: path.stem)

@@ -8,6 +8,7 @@ import pytest
 from llcg_dist.algorithms.registry import build_algorithm
 from llcg_dist.config.compose import load_config
 from llcg_dist.config.rules import validate
+from llcg_dist.config.schema import Config
 from llcg_dist.errors import UserError
 from tests.helpers.settings import changed_default, refusal
 
@@ -71,6 +72,12 @@ def test_batches_of_one_are_fine_where_nothing_normalises_them(overrides: list[s
     assert build_algorithm(config).config.train.local_batch_size == 1
 
 
+def check(config: Config) -> None:
+    """All rules, those of the model and the method too."""
+    validate(config)
+    build_algorithm(config)
+
+
 BAD_VALUES: list[tuple[str, Any]] = [
     *((key, 0) for key in ("num_rounds", "cluster.num_machines", "model.hidden", "model.layers")),
     *((key, 0) for key in ("train.local_batch_size", "train.server_batch_size", "algorithm.max_local_steps")),
@@ -106,7 +113,7 @@ BAD_VALUES: list[tuple[str, Any]] = [
 @pytest.mark.parametrize(("key", "value"), BAD_VALUES, ids=lambda value: str(value))
 def test_a_value_that_cannot_work_is_one_line_that_names_the_key(key: str, value: Any) -> None:
     with pytest.raises(UserError) as refused:
-        validate(changed_default(**{key.replace(".", "__"): value}))
+        check(changed_default(**{key.replace(".", "__"): value}))
     message = str(refused.value)
     assert message.startswith(f"{key}={value}: ")
     assert len(message.splitlines()) == 1
@@ -129,11 +136,11 @@ GOOD_VALUES = [
 
 @pytest.mark.parametrize(("key", "value"), GOOD_VALUES, ids=lambda value: str(value))
 def test_the_edges_of_what_is_allowed(key: str, value: Any) -> None:
-    validate(changed_default(**{key.replace(".", "__"): value}))
+    check(changed_default(**{key.replace(".", "__"): value}))
 
 
 def test_a_fraction_of_a_step_is_fine_in_the_literal_schedule() -> None:
-    validate(changed_default(algorithm__K=0.042, algorithm__schedule="literal"))
+    check(changed_default(algorithm__K=0.042, algorithm__schedule="literal"))
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from llcg_dist.config.train import ServerMinibatch
 from llcg_dist.data import cut
 from llcg_dist.data.cut import (
     correction_nodes,
@@ -60,7 +61,7 @@ def test_ends_of_cut_edges_by_hand() -> None:
 
 
 def chosen(minibatch: str, split: np.ndarray, parts: np.ndarray) -> list[int] | None:
-    found = correction_nodes(minibatch, dataclasses.replace(PATH, split=split), parts)
+    found = correction_nodes(ServerMinibatch(minibatch), dataclasses.replace(PATH, split=split), parts)
     return None if found is None else found.tolist()
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llcg_dist.config.schema import Config
+from llcg_dist.config.schema import Config, Verify
 from llcg_dist.data.derived import DataAccess, halo_bytes, halo_nodes, read_halo, read_topology
 from llcg_dist.data.partition import ensure_store
 from llcg_dist.data.store import read_shard
@@ -74,7 +74,7 @@ def test_what_is_missing_says_how_to_build_it(tmp_path: Path) -> None:
     made = store_settings(tmp_path, "random")
     path, _ = ensure_store(made)
     with pytest.raises(UserError, match="topology.*llcg partition algorithm=ggs"):
-        read_topology(path, "any", "full")
+        read_topology(path, "any", Verify.full)
     with pytest.raises(
         UserError, match="halo.*llcg partition algorithm=subgraph_approx algorithm.storage_overhead=0.1"
     ):
@@ -83,4 +83,4 @@ def test_what_is_missing_says_how_to_build_it(tmp_path: Path) -> None:
 
 def test_another_stores_topology_is_refused(store: Path) -> None:
     with pytest.raises(UserError, match="another store"):
-        read_topology(store, "other", "sizes")
+        read_topology(store, "other", Verify.sizes)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from llcg_dist.config.schema import ModelConfig
+from llcg_dist.config.model import ModelConfig
 from llcg_dist.data.feature_rows import LazyRows, materialize
 from llcg_dist.models import build_model
 from llcg_dist.sampling.neighbor import NeighborSampler

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from llcg_dist.comm.remote_rows import FeatureTraffic, LoopbackRows
-from llcg_dist.config.schema import Config
+from llcg_dist.config.schema import Config, Verify
 from llcg_dist.data.derived import DataAccess, read_derived
 from llcg_dist.data.feature_rows import materialize
 from llcg_dist.data.graph import TRAIN, neighbours
@@ -36,7 +36,7 @@ def store(config: Config) -> Path:
 
 @pytest.fixture(scope="module")
 def full(store: Path) -> Shard:
-    return read_shard(store / "global", "full")
+    return read_shard(store / "global", Verify.full)
 
 
 def view(config: Config, store: Path, access: DataAccess, part: int = 1) -> tuple[View, FeatureTraffic]:

@@ -10,7 +10,7 @@ import pytest
 
 from llcg_dist.config.compose import load_config
 from llcg_dist.config.datasets import SyntheticConfig
-from llcg_dist.config.schema import ModelConfig
+from llcg_dist.config.model import ModelConfig
 from llcg_dist.data import partition
 from llcg_dist.data.atomic_files import write_json
 from llcg_dist.data.graph import TRAIN

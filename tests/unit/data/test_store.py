@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from llcg_dist.config.schema import Verify
 from llcg_dist.data import store
 from llcg_dist.data.graph import Graph, induced_subgraph
 from llcg_dist.data.rows import row_slices
@@ -143,13 +144,13 @@ def test_a_changed_byte_is_found_by_the_full_check(shard: Path) -> None:
     content = bytearray((shard / "features.npy").read_bytes())
     content[-1] ^= 1
     (shard / "features.npy").write_bytes(content)
-    store.read_shard(shard, verify="sizes")
+    store.read_shard(shard, verify=Verify.sizes)
     with pytest.raises(UserError, match=f"^{shard / 'features.npy'}: .*sha256"):
-        store.read_shard(shard, verify="full")
+        store.read_shard(shard, verify=Verify.full)
 
 
 def test_an_intact_shard_passes_the_full_check(shard: Path) -> None:
-    assert store.read_shard(shard, verify="full").graph.num_nodes == 30
+    assert store.read_shard(shard, verify=Verify.full).graph.num_nodes == 30
 
 
 def test_arrays_that_do_not_fit_together_are_refused(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from llcg_dist.config.schema import ClusterConfig
+from llcg_dist.config.cluster import Backend, ClusterConfig, Device
 from llcg_dist.doctor.findings import ERROR, OK, WARN
 from llcg_dist.doctor.host import TESTED_VERSIONS
 from llcg_dist.doctor.host_rules import check_cores, check_devices, check_host, check_processes, check_versions
@@ -45,7 +45,7 @@ def test_no_port_is_an_error_unless_there_is_one_process() -> None:
     ],
 )
 def test_devices(gpus: int, device: str, backend: str, ranks: int, level: str) -> None:
-    (finding,) = check_devices(gpus, ClusterConfig(device=device, backend=backend), ranks)
+    (finding,) = check_devices(gpus, ClusterConfig(device=Device(device), backend=Backend(backend)), ranks)
     assert finding.level == level
     assert finding.advice or level == OK
 

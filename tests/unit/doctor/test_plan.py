@@ -6,8 +6,9 @@ from llcg_dist.algorithms.registry import build_algorithm
 from llcg_dist.config.compose import load_config
 from llcg_dist.data.graph import TRAIN, Graph
 from llcg_dist.doctor.batches import estimate_batch
-from llcg_dist.doctor.memory import IMPORTS_PRIVATE_BYTES, Layer, model_bytes, step_bytes
+from llcg_dist.doctor.memory import IMPORTS_PRIVATE_BYTES, model_bytes, step_bytes
 from llcg_dist.doctor.plan import Plan, make_plan
+from llcg_dist.models.structure import LAYER_KINDS, Layer
 from tests.helpers.graphs import community_graph
 
 GRAPH = community_graph(300)
@@ -32,7 +33,7 @@ def test_ranks_of_a_job() -> None:
 @pytest.mark.parametrize("hidden", [64, 4096])
 def test_a_machine_needs_imports_its_model_its_nodes_and_a_step(hidden: int) -> None:
     config = load_config(["cluster.num_machines=2", f"model.hidden={hidden}", "sampling.fanout=[3,4]"])
-    layers = [Layer("S", GRAPH.num_features, hidden), Layer("S", hidden, GRAPH.num_classes)]
+    layers = [Layer(LAYER_KINDS["S"], GRAPH.num_features, hidden), Layer(LAYER_KINDS["S"], hidden, GRAPH.num_classes)]
     batch = estimate_batch(GRAPH, GRAPH.nodes_in(TRAIN), config.train.local_batch_size, [3, 4], config.seed)
     expected = IMPORTS_PRIVATE_BYTES + model_bytes(layers) + 16 * 300 + step_bytes(layers, batch)
     server, *machines = plan_of(f"model.hidden={hidden}", "sampling.fanout=[3,4]").ranks

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from llcg_dist.config.schema import ModelConfig
+from llcg_dist.config.model import ModelConfig, Norm
 from llcg_dist.models import build_model
 from llcg_dist.models.layers import Gcn, Sage
 from llcg_dist.models.stages import GraphModel
@@ -69,7 +69,7 @@ def test_widths(arch: str, expected: list[tuple[int, ...]], depth: int) -> None:
         (ModelConfig("sage"), "SBS"),
         (ModelConfig("sage", layers=3), "SBSBS"),
         (ModelConfig("sage", input_norm=True), "BSBS"),
-        (ModelConfig("gcn", layers=3, norm="none"), "GGG"),
+        (ModelConfig("gcn", layers=3, norm=Norm.none), "GGG"),
         (ModelConfig("mlp", layers=3), "LBLBL"),
         (ModelConfig("gcn", layers=1), "G"),
         (ModelConfig("arch", arch="BSBSBL"), "BSBSBL"),

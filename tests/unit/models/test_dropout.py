@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from llcg_dist.models.dropout import relu_dropout
+from llcg_dist.models.dropout import relu_dropout, relu_dropout_reference
 
 
 @pytest.mark.parametrize("share", [0.1, 0.5, 0.75])
@@ -47,3 +47,16 @@ def test_the_same_seed_gives_the_same_bits() -> None:
         torch.manual_seed(3)
         found.append(relu_dropout(torch.ones(31, 5), 0.5))
     assert torch.equal(*found)
+
+
+@pytest.mark.parametrize("probability", [0.25, 0.5, 0.9999999])
+def test_output_and_gradient_are_those_of_the_reference(probability: float) -> None:
+    outputs, gradients = [], []
+    for function in (relu_dropout, relu_dropout_reference):
+        torch.manual_seed(4)
+        x = torch.randn(50, 7, requires_grad=True)
+        weights = torch.randn(50, 7)
+        outputs.append(function(x, probability))
+        gradients.append(torch.autograd.grad((outputs[-1] * weights).sum(), x)[0])
+    torch.testing.assert_close(*outputs)
+    torch.testing.assert_close(*gradients)

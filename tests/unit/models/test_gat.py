@@ -3,7 +3,7 @@
 import torch
 from torch import nn
 
-from llcg_dist.config.schema import ModelConfig
+from llcg_dist.config.model import ModelConfig
 from tests.helpers.graphs import hub_graph
 from tests.helpers.models import adjacency, conv_weights, drawn_model, full_graph_logits
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from llcg_dist.config.schema import ModelConfig
+from llcg_dist.config.model import GcnNorm, ModelConfig
 from llcg_dist.models.appnp import Propagate
 from llcg_dist.models.layers import Gat, Gcn, Sage
 from llcg_dist.models.stages import BlockLayer
@@ -42,7 +42,7 @@ def test_gcn_has_one_bias_after_the_sum() -> None:
 @torch.no_grad()
 def test_gcn_multiplies_with_the_normalised_matrix(norm: str) -> None:
     graph = hub_graph()
-    model = drawn_model(ModelConfig(name="gcn", layers=1, gcn_norm=norm), graph)
+    model = drawn_model(ModelConfig(name="gcn", layers=1, gcn_norm=GcnNorm(norm)), graph)
     w = conv_weights(model.each_stage()[0].layer)
     expected = gcn_adjacency(graph, norm) @ torch.from_numpy(graph.features) @ w["lin.weight"].T + w["bias"]
     torch.testing.assert_close(full_graph_logits(model, graph), expected)

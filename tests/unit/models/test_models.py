@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from llcg_dist.config.facts import message_passing_layers
-from llcg_dist.config.schema import ModelConfig
+from llcg_dist.config.model import GcnNorm, ModelConfig, Norm
+from llcg_dist.models.registry import structure
 from llcg_dist.sampling.block import full_graph_block
 from llcg_dist.sampling.neighbor import NeighborSampler
 from llcg_dist.training.flat_vector import contiguous_parameters, flatten
@@ -19,12 +19,12 @@ NAMES = ("sage", "gcn", "mlp", "gat", "appnp", "resgcn", "skip_sage", "arch")
 MODELS = {
     "sage": ModelConfig(name="sage", layers=3),
     "gcn": ModelConfig(name="gcn", layers=3),
-    "gcn_row": ModelConfig(name="gcn", layers=2, gcn_norm="row"),
+    "gcn_row": ModelConfig(name="gcn", layers=2, gcn_norm=GcnNorm.row),
     "mlp": ModelConfig(name="mlp", layers=3),
     "gat": ModelConfig(name="gat", layers=3, input_norm=True),
     "gat_heads": ModelConfig(name="gat", layers=2, heads=4),
     "appnp": ModelConfig(name="appnp", layers=3),
-    "appnp_one_step": ModelConfig(name="appnp", layers=1, norm="none"),
+    "appnp_one_step": ModelConfig(name="appnp", layers=1, norm=Norm.none),
     "resgcn": ModelConfig(name="resgcn", layers=3, input_norm=True),
     "skip_sage": ModelConfig(name="skip_sage", layers=2),
     "BSBSBL": ModelConfig(name="arch", arch="BSBSBL"),
@@ -36,7 +36,7 @@ MODELS = {
 @pytest.mark.parametrize("name", MODELS)
 def test_all_neighbours_sampled_give_the_logits_of_the_full_graph(name: str) -> None:
     model = drawn_model(MODELS[name], GRAPH)
-    assert model.depth == message_passing_layers(MODELS[name])
+    assert model.depth == structure(MODELS[name]).depth
     seeds = np.random.default_rng(0).permutation(GRAPH.num_nodes)[:20]
     batch = NeighborSampler(GRAPH, [-1] * model.depth).sample(seeds, seed=0)
     assert model.depth == 0 or len(batch.nodes) > len(seeds)

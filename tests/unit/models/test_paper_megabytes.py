@@ -5,7 +5,7 @@ import functools
 import pytest
 
 from llcg_dist.config.compose import load_config
-from llcg_dist.config.schema import ModelConfig
+from llcg_dist.config.model import ModelConfig
 from llcg_dist.models import build_model
 from llcg_dist.training.flat_vector import flatten, state_dict_bytes
 

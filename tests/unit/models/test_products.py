@@ -6,7 +6,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from llcg_dist.models.products import _weight_first, layer_products, sparse_product
+from llcg_dist.models.products import (
+    _weight_first,
+    layer_products,
+    layer_products_reference,
+    sparse_product,
+)
 
 
 def random_matrix(rows: int, columns: int, share: float, seed: int, dtype: torch.dtype = torch.float64) -> Tensor:
@@ -47,9 +52,10 @@ def test_both_orders_give_the_same(width_in: int, width_out: int) -> None:
     bias, self_weight = (
         torch.randn(*shape, generator=generator, dtype=torch.float64) for shape in ((width_out,), weight.shape)
     )
-    expected = matrix.to_dense() @ x @ weight.T + bias
-    torch.testing.assert_close(layer_products(matrix, x, weight, bias), expected)
-    torch.testing.assert_close(layer_products(matrix, x, weight, bias, self_weight), expected + x @ self_weight.T)
+    dst = torch.randperm(30, generator=generator)
+    for own in ((), (self_weight,), (self_weight, dst)):
+        expected = layer_products_reference(matrix, x, weight, bias, *own)
+        torch.testing.assert_close(layer_products(matrix, x, weight, bias, *own), expected)
 
 
 @pytest.mark.parametrize(("width_in", "width_out"), [(6, 1), (1, 6)])
@@ -58,6 +64,12 @@ def test_the_gradients_of_a_layers_products(width_in: int, width_out: int) -> No
     matrix = random_matrix(4, 9, 0.4, 1)
     shapes = (9, width_in), (width_out, width_in), (width_out,), (width_out, width_in)
     given = [torch.randn(*shape, generator=generator, dtype=torch.float64, requires_grad=True) for shape in shapes]
+    upstream = torch.randn(4, width_out, generator=generator, dtype=torch.float64)
+    found, expected = (
+        torch.autograd.grad((products(matrix, *given) * upstream).sum(), given)
+        for products in (layer_products, layer_products_reference)
+    )
+    torch.testing.assert_close(found, expected)
     assert torch.autograd.gradcheck(lambda *given: layer_products(matrix, *given), given)
     assert torch.autograd.gradgradcheck(lambda *given: layer_products(matrix, *given), given)
 

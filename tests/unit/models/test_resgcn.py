@@ -2,7 +2,7 @@
 
 import torch
 
-from llcg_dist.config.schema import ModelConfig
+from llcg_dist.config.model import ModelConfig
 from tests.helpers.graphs import hub_graph
 from tests.helpers.models import conv_weights, drawn_model, full_graph_logits, gcn_adjacency, layer_of, norm_of
 

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-from llcg_dist.config.schema import ModelConfig
+from llcg_dist.config.model import ModelConfig
 from llcg_dist.data.graph import Graph
 from tests.helpers.graphs import hub_graph
 from tests.helpers.models import adjacency, conv_weights, drawn_model, full_graph_logits, layer_of, norm_of

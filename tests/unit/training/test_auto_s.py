@@ -8,7 +8,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llcg_dist.config.schema import ModelConfig
+from llcg_dist.config.model import ModelConfig
 from llcg_dist.data.cut import degrees_within_parts
 from llcg_dist.data.graph import TRAIN, Graph, induced_subgraph
 from llcg_dist.data.views import GraphView

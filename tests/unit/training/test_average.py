@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
+from llcg_dist.config.algorithm import Averaging
 from llcg_dist.training.average import averaging_weights, weighted_average
 
 floats = st.floats(width=32, allow_nan=False, allow_infinity=False)
@@ -24,14 +25,14 @@ def test_uniform_by_hand() -> None:
 def test_unequal_parts_by_hand() -> None:
     """Parts of 10, 30 and 60 training nodes: 0.1·1 + 0.3·2 + 0.6·4 = 3.1."""
     updates = [torch.tensor([1.0, 10.0]), torch.tensor([2.0, -10.0]), torch.tensor([4.0, 5.0])]
-    average = weighted_average(updates, averaging_weights("train_nodes", [10, 30, 60]))
+    average = weighted_average(updates, averaging_weights(Averaging.train_nodes, [10, 30, 60]))
     assert average.dtype == torch.float32
     assert average.tolist() == pytest.approx([3.1, 1.0], rel=1e-7)
 
 
 def test_weights_of_the_two_ways() -> None:
-    assert averaging_weights("uniform", [10, 30, 60]) == [1.0, 1.0, 1.0]
-    assert averaging_weights("train_nodes", [10, 30, 60]) == [10.0, 30.0, 60.0]
+    assert averaging_weights(Averaging.uniform, [10, 30, 60]) == [1.0, 1.0, 1.0]
+    assert averaging_weights(Averaging.train_nodes, [10, 30, 60]) == [10.0, 30.0, 60.0]
 
 
 def test_sums_are_taken_in_double() -> None:
@@ -49,7 +50,7 @@ def test_one_machine_keeps_its_bits(values: list[float], train_nodes: int) -> No
 @given(st.lists(floats, min_size=1, max_size=20), st.lists(st.integers(1, 10**6), min_size=1, max_size=16))
 def test_machines_that_agree_keep_their_bits(values: list[float], train_nodes: list[int]) -> None:
     theta = torch.tensor([*values, -0.0, 0.0])
-    weights = averaging_weights("train_nodes", train_nodes)
+    weights = averaging_weights(Averaging.train_nodes, train_nodes)
     assert bits(weighted_average([theta] * len(weights), weights)) == bits(theta)
 
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from llcg_dist.config.schema import ModelConfig
+from llcg_dist.config.model import ModelConfig
 from llcg_dist.data.csr import undirected_csr
 from llcg_dist.errors import UserError
 from llcg_dist.models import build_model
@@ -124,7 +124,7 @@ def test_a_scratch_folder_that_cannot_serve_is_named(tmp_path: Path) -> None:
 MEASURE = """
 import os, resource, sys, traceback
 import numpy as np, torch
-from llcg_dist.config.schema import ModelConfig
+from llcg_dist.config.model import ModelConfig
 from llcg_dist.training.layerwise import FullGraphForward
 from llcg_dist.data.graph import Graph
 from llcg_dist.models import build_model

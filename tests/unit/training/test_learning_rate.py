@@ -7,28 +7,27 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llcg_dist.config.schema import TrainConfig
+from llcg_dist.config.train import LrSchedule, LrUnit, TrainConfig
 from llcg_dist.training.learning_rate import LearningRates, lr_factor
 
-SCHEDULES = ("constant", "cosine", "warmup", "warmup_cosine")
-schedules = st.sampled_from(SCHEDULES)
+schedules = st.sampled_from(LrSchedule)
 totals = st.integers(1, 300)
 warmups = st.floats(0, 0.99)
 
 
-def factors(schedule: str, total: int, warmup: float = 0.1) -> list[float]:
+def factors(schedule: LrSchedule, total: int, warmup: float = 0.1) -> list[float]:
     return [lr_factor(schedule, index, total, warmup) for index in range(total)]
 
 
 @given(schedules, totals, warmups)
-def test_every_step_moves_and_none_further_than_the_rate(schedule: str, total: int, warmup: float) -> None:
+def test_every_step_moves_and_none_further_than_the_rate(schedule: LrSchedule, total: int, warmup: float) -> None:
     found = factors(schedule, total, warmup)
     assert min(found) > 0
     assert max(found) <= 1
 
 
 @given(schedules, totals, warmups)
-def test_it_rises_first_and_then_falls(schedule: str, total: int, warmup: float) -> None:
+def test_it_rises_first_and_then_falls(schedule: LrSchedule, total: int, warmup: float) -> None:
     found = factors(schedule, total, warmup)
     top = found.index(max(found))
     assert all(a < b for a, b in pairwise(found[: top + 1]))
@@ -37,21 +36,21 @@ def test_it_rises_first_and_then_falls(schedule: str, total: int, warmup: float)
 
 
 @given(schedules, totals, warmups, st.integers(0, 1000))
-def test_places_beyond_the_plan_stay_at_the_last(schedule: str, total: int, warmup: float, beyond: int) -> None:
+def test_places_beyond_the_plan_stay_at_the_last(schedule: LrSchedule, total: int, warmup: float, beyond: int) -> None:
     assert lr_factor(schedule, total + beyond, total, warmup) == factors(schedule, total, warmup)[-1]
 
 
 def test_by_hand() -> None:
-    assert factors("constant", 3) == [1.0, 1.0, 1.0]
+    assert factors(LrSchedule.constant, 3) == [1.0, 1.0, 1.0]
     root = math.sqrt(0.5)
-    assert factors("cosine", 4) == pytest.approx([1, (1 + root) / 2, 0.5, (1 - root) / 2])
-    assert factors("warmup", 4, warmup=0.5) == pytest.approx([1 / 3, 2 / 3, 1, 1])
-    assert factors("warmup_cosine", 4, warmup=0.5) == pytest.approx([1 / 3, 2 / 3, 1, 0.5])
+    assert factors(LrSchedule.cosine, 4) == pytest.approx([1, (1 + root) / 2, 0.5, (1 - root) / 2])
+    assert factors(LrSchedule.warmup, 4, warmup=0.5) == pytest.approx([1 / 3, 2 / 3, 1, 1])
+    assert factors(LrSchedule.warmup_cosine, 4, warmup=0.5) == pytest.approx([1 / 3, 2 / 3, 1, 0.5])
 
 
 def test_counted_in_rounds_all_steps_of_a_round_go_as_far() -> None:
-    rates = LearningRates(TrainConfig(lr_schedule="cosine"), steps=[1, 2, 5], planned_rounds=3)
-    expected = factors("cosine", 3)
+    rates = LearningRates(TrainConfig(lr_schedule=LrSchedule.cosine), steps=[1, 2, 5], planned_rounds=3)
+    expected = factors(LrSchedule.cosine, 3)
     for round_ in (1, 2, 3):
         assert {rates.machine(round_, step) for step in range(5)} == {expected[round_ - 1]}
         assert rates.server(round_, 7) == expected[round_ - 1]
@@ -59,15 +58,17 @@ def test_counted_in_rounds_all_steps_of_a_round_go_as_far() -> None:
 
 def test_counted_in_steps_growing_rounds_fall_late() -> None:
     """Rounds of 1, 2 and 5 steps are places 0, 1-2 and 3-7 of 8; the server takes the machines' first."""
-    rates = LearningRates(TrainConfig(lr_schedule="cosine", lr_unit="steps"), steps=[1, 2, 5], planned_rounds=3)
+    rates = LearningRates(
+        TrainConfig(lr_schedule=LrSchedule.cosine, lr_unit=LrUnit.steps), steps=[1, 2, 5], planned_rounds=3
+    )
     places = [rates.machine(round_, step) for round_, steps in ((1, 1), (2, 2), (3, 5)) for step in range(steps)]
-    assert places == factors("cosine", 8)
+    assert places == factors(LrSchedule.cosine, 8)
     assert [rates.server(round_, 1) for round_ in (1, 2, 3)] == [places[0], places[1], places[3]]
 
 
 @pytest.mark.parametrize("unit", ["rounds", "steps"])
 def test_a_run_that_goes_on_longer_keeps_its_plan(unit: str) -> None:
-    config = TrainConfig(lr_schedule="warmup_cosine", lr_unit=unit, lr_warmup=0.3)
+    config = TrainConfig(lr_schedule=LrSchedule.warmup_cosine, lr_unit=LrUnit(unit), lr_warmup=0.3)
     planned = LearningRates(config, [1, 2, 5], planned_rounds=3)
     longer = LearningRates(config, [1, 2, 5, 6, 7], planned_rounds=3)
     for round_ in (1, 2, 3):
@@ -76,5 +77,7 @@ def test_a_run_that_goes_on_longer_keeps_its_plan(unit: str) -> None:
 
 
 def test_without_local_steps_rounds_are_counted() -> None:
-    rates = LearningRates(TrainConfig(lr_schedule="cosine", lr_unit="steps"), steps=[0] * 4, planned_rounds=4)
-    assert [rates.server(round_, 0) for round_ in (1, 2, 3, 4)] == factors("cosine", 4)
+    rates = LearningRates(
+        TrainConfig(lr_schedule=LrSchedule.cosine, lr_unit=LrUnit.steps), steps=[0] * 4, planned_rounds=4
+    )
+    assert [rates.server(round_, 0) for round_ in (1, 2, 3, 4)] == factors(LrSchedule.cosine, 4)

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from llcg_dist.config.schema import AlgorithmConfig
+from llcg_dist.config.algorithm import AlgorithmConfig, ServerOptimizer
 from llcg_dist.training.outer_optimizer import OuterOptimizer, outer_optimizer
 
 KINDS = ("plain", "momentum", "nesterov", "adam")
@@ -16,7 +16,7 @@ STATISTICS = torch.tensor([False, False, False, True])
 
 
 def optimizer(kind: str, **settings: Any) -> OuterOptimizer:
-    return outer_optimizer(AlgorithmConfig("llcg", server_optimizer=kind, **settings))
+    return outer_optimizer(AlgorithmConfig("llcg", server_optimizer=ServerOptimizer(kind), **settings))
 
 
 def run_rounds(outer: OuterOptimizer, rounds: int, theta: Tensor | None = None, first: int = 0) -> Tensor:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from llcg_dist.config.schema import AlgorithmConfig
+from llcg_dist.config.algorithm import AlgorithmConfig, Schedule
 from llcg_dist.errors import UserError
 from llcg_dist.training.schedule import local_steps
 
@@ -18,7 +18,7 @@ growths = st.floats(0.5, 2)
 
 
 def steps_of(K: float, rho: float, R: int, schedule: str = "equal_total", limit: int | None = None) -> list[int]:
-    return local_steps(AlgorithmConfig("llcg", K, rho, schedule=schedule, max_local_steps=limit), R)
+    return local_steps(AlgorithmConfig("llcg", K, rho, schedule=Schedule(schedule), max_local_steps=limit), R)
 
 
 def exact_steps(base: Fraction, rho: Fraction, R: int) -> tuple[list[int], list[int]]:
@@ -110,7 +110,7 @@ def test_limit_cuts_rounds_and_changes_nothing_else(K: float, rho: float, R: int
 
 @given(means, st.floats(0.9, 1.1), st.integers(1, 40), st.integers(1, 20), st.sampled_from(["equal_total", "literal"]))
 def test_a_run_that_goes_on_keeps_its_rounds_and_its_growth(K: float, rho: float, R: int, more: int, how: str) -> None:
-    config = AlgorithmConfig("llcg", K, rho, schedule=how)
+    config = AlgorithmConfig("llcg", K, rho, schedule=Schedule(how))
     planned, longer = local_steps(config, R), local_steps(config, R, R + more)
     assert len(longer) == R + more
     assert longer[:R] == planned

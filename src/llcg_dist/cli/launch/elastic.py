@@ -39,8 +39,8 @@ from llcg_dist.cli.launch.torch_logging import silence_torchrun
 from llcg_dist.comm.network import listen_on, route_to
 from llcg_dist.comm.rendezvous import swapped_rank
 from llcg_dist.comm.torch_dist import REFUSED, host_store
+from llcg_dist.config.cluster import ClusterConfig
 from llcg_dist.config.compose import quoted_override
-from llcg_dist.config.schema import ClusterConfig
 from llcg_dist.data.atomic_files import make_folder
 from llcg_dist.errors import UserError
 from llcg_dist.job.devices import forks_ranks, gpu_here, threads_per_rank

@@ -12,6 +12,7 @@ from llcg_dist.config.datasets import (
     FractionsConfig,
     HeterophilousConfig,
     PlanetoidConfig,
+    PlanetoidSplit,
     PublishedConfig,
 )
 from llcg_dist.data.datasets.published import (
@@ -24,7 +25,6 @@ from llcg_dist.data.datasets.published import (
 from llcg_dist.data.datasets.splits import check_fractions, split_by_fractions, split_from_nodes
 from llcg_dist.data.graph import Graph
 from llcg_dist.data.rows import Array
-from llcg_dist.errors import UserError
 
 
 @dataclass(frozen=True)
@@ -75,15 +75,15 @@ def load(config: PublishedConfig) -> Graph:
 def _check_split(config: PublishedConfig) -> None:
     if isinstance(config, FractionsConfig):
         check_fractions(config)
-    if isinstance(config, PlanetoidConfig) and config.split not in ("public", "full", "random"):
-        raise UserError(f"dataset.split={config.split}: must be public, full or random with dataset=planetoid")
-    if isinstance(config, HeterophilousConfig) and not 0 <= config.split <= 9:
-        raise UserError(f"dataset.split={config.split}: must be one of the ten splits, 0 to 9")
 
 
 def _split(config: PublishedConfig, data: Any, num_nodes: int) -> Array:
     """[N] int8: drawn by fractions, or from the masks of the PyG Data object."""
-    drawn = config.split == "random" if isinstance(config, PlanetoidConfig) else isinstance(config, FractionsConfig)
+    drawn = (
+        config.split == PlanetoidSplit.random
+        if isinstance(config, PlanetoidConfig)
+        else isinstance(config, FractionsConfig)
+    )
     if drawn and isinstance(config, FractionsConfig):
         rng = np.random.default_rng(np.random.SeedSequence(config.seed))
         return split_by_fractions(np.arange(num_nodes), num_nodes, config, rng)
@@ -91,7 +91,7 @@ def _split(config: PublishedConfig, data: Any, num_nodes: int) -> Array:
     if isinstance(config, HeterophilousConfig):
         masks = [mask[:, config.split] for mask in masks]
     train, val, test = masks
-    if isinstance(config, PlanetoidConfig) and config.split == "full":
+    if isinstance(config, PlanetoidConfig) and config.split == PlanetoidSplit.full:
         train = ~(val | test)
     return split_from_nodes(num_nodes, train, val, test)
 

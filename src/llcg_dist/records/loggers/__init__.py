@@ -22,7 +22,7 @@ MODULE_OF_LOGGER = {"tensorboard": "tensorboard", "mlflow": "mlflow", "wandb": "
 """The Python module that each logger needs; the package's extras (pip install 'llcg_dist[...]') have the same names."""
 
 
-def logger_names(setting: Any) -> list[str]:
+def logger_names(setting: str | list[str]) -> list[str]:
     """The loggers that the setting `logger` names; `auto` is TensorBoard where it is installed."""
     if setting == "auto":
         return ["tensorboard"] if _installed("tensorboard") else []

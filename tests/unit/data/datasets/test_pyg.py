@@ -168,7 +168,7 @@ def test_a_damaged_file(file: str, tmp_path: Path) -> None:
     [
         (["dataset=planetoid", "dataset.name=cora"], "dataset.name=cora: must be one of Cora, CiteSeer, PubMed"),
         (["dataset=flickr", "dataset.name=Flickr2"], "dataset.name=Flickr2: must be one of flickr"),
-        (["dataset=planetoid", "dataset.split=geom"], "dataset.split=geom: must be public, full or random"),
+        (["dataset=planetoid", "dataset.split=geom"], "dataset.split=geom: must be one of public, full, random"),
         (["dataset=heterophilous", "dataset.split=10"], "dataset.split=10: must be one of the ten splits"),
         (["dataset=amazon", "dataset.train_fraction=0"], r"dataset.train_fraction=0.0: must lie in \(0, 1\]"),
         (["dataset=amazon", "dataset.val_fraction=0.5"], "dataset.val_fraction=0.5: .* at most 1"),

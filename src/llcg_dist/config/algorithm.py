@@ -1,0 +1,106 @@
+"""Section `algorithm`: the method, the paper's K, rho and S, and what server and machines exchange."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import ClassVar
+
+from omegaconf import MISSING
+
+from llcg_dist.config.section import Section
+
+AUTO = "auto"
+"""The value of algorithm.S with which the server chooses the number of correction steps every round."""
+
+
+class Schedule(StrEnum):
+    equal_total = "equal_total"
+    literal = "literal"
+
+
+class BatchNormStats(StrEnum):
+    average = "average"
+    recalibrate = "recalibrate"
+    best = "best"
+
+
+class Averaging(StrEnum):
+    uniform = "uniform"
+    train_nodes = "train_nodes"
+
+
+class ServerOptimizer(StrEnum):
+    plain = "plain"
+    momentum = "momentum"
+    nesterov = "nesterov"
+    adam = "adam"
+
+
+class ExchangeDtype(StrEnum):
+    float32 = "float32"
+    bfloat16 = "bfloat16"
+    int8 = "int8"
+
+
+@dataclass
+class AlgorithmConfig(Section):
+    section: ClassVar[str] = "algorithm"
+
+    name: str = MISSING
+    K: float = 8.0
+    """Local steps a round; with schedule=equal_total their mean over the rounds."""
+    rho: float = 1.0
+    """Growth of the local steps: round r takes K*rho^r."""
+    S: int | str = 0
+    """Correction steps of the server a round: a number, or auto (chosen every round; docs/algorithms.md)."""
+    S_max: int = 16
+    """The most correction steps that S=auto takes in a round."""
+    schedule: Schedule = Schedule.equal_total
+    """equal_total (K*R steps in all, whatever rho) or literal (K*rho^r as it stands)."""
+    max_local_steps: int | None = None
+    """Upper limit on the local steps of one round."""
+    batchnorm_stats: BatchNormStats = BatchNormStats.average
+    """average (of the machines' running statistics), recalibrate (one pass over the whole graph at the server), or best
+    (of these two the one with the better validation score)."""
+    averaging: Averaging = Averaging.uniform
+    """uniform (1/P each) or train_nodes (weighted by the parts' training nodes)."""
+    server_optimizer: ServerOptimizer = ServerOptimizer.plain
+    """What the server makes of the average: plain (the average itself), or a step from the last model along the way to
+    it: momentum, nesterov or adam."""
+    server_step: float | None = None
+    """Length of that step; default 1 (momentum, nesterov) or 0.01 (adam)."""
+    server_momentum: float = 0.9
+    """What momentum and nesterov keep of their last step; adam's first beta."""
+    exchange_dtype: ExchangeDtype = ExchangeDtype.float32
+    """How models cross between server and machines: float32 (as they are), or rounded to bfloat16 or int8, where what
+    one message leaves out goes with the next."""
+    feature_cache: int = 0
+    """ggs, full_sync: bytes of remote features that a machine may keep, the most requested first; 0 keeps none."""
+    storage_overhead: float = 0.1
+    """subgraph_approx: remote nodes stored with a part, as a share of its own."""
+
+    @property
+    def corrects(self) -> bool:
+        """Whether the server may take correction steps."""
+        return self.S != 0
+
+    @property
+    def fixed_correction_steps(self) -> int:
+        """S where it is a number; 0 where the server chooses it."""
+        return self.S if isinstance(self.S, int) else 0
+
+    def check(self) -> None:
+        super().check()
+        steps = self.S == AUTO or (isinstance(self.S, int) and not isinstance(self.S, bool) and self.S >= 0)
+        self.require(steps, "S", "must be a whole number, not negative, or auto")
+        self.require(0 < self.K < float("inf"), "K", "must be a positive number of local steps")
+        rule = "must be at least 1 with schedule=equal_total (every round takes a step)"
+        self.require(self.K >= 1 or self.schedule != Schedule.equal_total, "K", rule)
+        self.positive("rho", "server_step")
+        self.at_least(1, "S_max", "max_local_steps")
+        self.at_least(0, "feature_cache")
+        self.fractions_below_1("server_momentum")
+        rule = "has no effect with server_optimizer=plain, which takes the average as it is"
+        stepless = self.server_step is None or self.server_optimizer != ServerOptimizer.plain
+        self.require(stepless, "server_step", rule)
+        rule = "must be a positive share of a part's nodes, such as 0.1"
+        self.require(0 < self.storage_overhead < float("inf"), "storage_overhead", rule)

@@ -1,0 +1,103 @@
+"""Sections of where a job runs and what it leaves on disk: partition, checkpoint, cluster."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import ClassVar
+
+from llcg_dist.config.section import Section
+
+
+class PartitionMethod(StrEnum):
+    metis = "metis"
+    random = "random"
+
+
+class Backend(StrEnum):
+    auto = "auto"
+    gloo = "gloo"
+    nccl = "nccl"
+    loopback = "loopback"
+
+
+class Device(StrEnum):
+    auto = "auto"
+    cpu = "cpu"
+    cuda = "cuda"
+
+
+class StartMethod(StrEnum):
+    auto = "auto"
+    fork = "fork"
+    spawn = "spawn"
+
+
+@dataclass
+class PartitionConfig(Section):
+    section: ClassVar[str] = "partition"
+
+    method: PartitionMethod = PartitionMethod.metis
+    """metis (few cut edges) or random."""
+    seed: int = 0
+    """Seed of the partitioner; apart from `seed`, so that seeds sweep over the same parts."""
+    root: str = "partitions"
+    """Folder that holds the partition stores."""
+
+    def check(self) -> None:
+        super().check()
+        self.at_least(0, "seed")
+
+
+@dataclass
+class CheckpointConfig(Section):
+    section: ClassVar[str] = "checkpoint"
+
+    every: int = 1
+    """Save every N rounds and at the end; 0 turns checkpoints off."""
+    keep: int = 2
+    """How many whole checkpoints stay on the disk."""
+    dir: str | None = None
+    """Folder of the checkpoints; default <run_dir>/checkpoints. May be a disk of each host's own."""
+
+    def check(self) -> None:
+        super().check()
+        self.at_least(0, "every")
+        self.at_least(1, "keep")
+
+
+@dataclass
+class ClusterConfig(Section):
+    section: ClassVar[str] = "cluster"
+
+    num_machines: int = 4
+    """P, the number of parts and of local machines."""
+    backend: Backend = Backend.auto
+    """auto, gloo, nccl, or loopback (all machines in one process, for tests and sweeps; same bits)."""
+    device: Device = Device.auto
+    """auto, cpu or cuda; ranks of a host take its GPUs in turn."""
+    interface: str | None = None
+    """Network interface of the ranks; default: lo on one host, else the one that leads to the job's head."""
+    start: StartMethod = StartMethod.auto
+    """How `llcg train` starts ranks: fork (from one process that has imported everything), spawn (each imports for
+    itself), or auto (fork unless the ranks may use a GPU)."""
+    threads: int = 1
+    """CPU threads of each rank; 0 shares the host's cores among its ranks (the bits depend on the number)."""
+    timeout: float = 120.0
+    """Seconds a rank may be silent (not: a round may take) before the job fails and names it."""
+    join_timeout: float = 600.0
+    """Seconds to wait for all ranks to join and to be ready."""
+    max_restarts: int = 0
+    """How often a failed job is started again; it goes on from its last whole checkpoint."""
+    audit: bool = False
+    """Compare the ledger with the bytes that the kernel counted on the job's sockets; a difference fails the job."""
+
+    def check(self) -> None:
+        super().check()
+        self.at_least(1, "num_machines")
+        self.at_least(0, "max_restarts", "threads")
+        self.at_most(1024, "threads")  # more would crash inside a library, without a message that helps
+        self.positive("timeout", "join_timeout")
+        rules = {
+            Backend.loopback: "cluster.backend=loopback opens no sockets; use cluster.backend=gloo",
+            Backend.nccl: "not all of NCCL's bytes pass through sockets that the kernel counts; use gloo",
+        }
+        self.require(not self.audit or self.backend not in rules, "audit", rules.get(self.backend, ""))

@@ -1,0 +1,153 @@
+"""Sections of what a step is and how the model is measured: train, sampling, evaluate, diagnostics."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from llcg_dist.config.section import Section
+
+Fanout = int | float
+"""Neighbours to sample per node: a number, -1 for all of them, or a share between 0 and 1."""
+if TYPE_CHECKING:
+    Fanouts = Fanout | list[Fanout]
+else:
+    Fanouts = Any  # OmegaConf knows no union with a list: SamplingConfig.check does what it would do
+
+
+class Optimizer(StrEnum):
+    adam = "adam"
+    sgd = "sgd"
+
+
+class OptimizerState(StrEnum):
+    keep = "keep"
+    reset = "reset"
+
+
+class LocalLoss(StrEnum):
+    plain = "plain"
+    calibrated = "calibrated"
+
+
+class LrSchedule(StrEnum):
+    constant = "constant"
+    cosine = "cosine"
+    warmup = "warmup"
+    warmup_cosine = "warmup_cosine"
+
+
+class LrUnit(StrEnum):
+    rounds = "rounds"
+    steps = "steps"
+
+
+class SamplingMethod(StrEnum):
+    neighbor = "neighbor"
+    labor = "labor"
+
+
+class ServerMinibatch(StrEnum):
+    uniform = "uniform"
+    cut_edges = "cut_edges"
+
+
+@dataclass
+class TrainConfig(Section):
+    section: ClassVar[str] = "train"
+
+    local_lr: float = 1e-2
+    """eta, the machines' learning rate."""
+    server_lr: float = 1e-2
+    """gamma, the learning rate of the server's correction."""
+    local_batch_size: int = 64
+    server_batch_size: int = 256
+    optimizer: Optimizer = Optimizer.adam
+    """adam or sgd, at the machines and at the server."""
+    optimizer_state: OptimizerState = OptimizerState.keep
+    """keep the optimiser's state across rounds, or reset it at the start of each."""
+    weight_decay: float = 0.0
+    local_loss: LocalLoss = LocalLoss.plain
+    """plain, or calibrated: a machine adds log(local / global share of a class) to its logits, in its loss alone."""
+    lr_schedule: LrSchedule = LrSchedule.constant
+    """Of both learning rates: constant, cosine (falls towards 0), warmup (rises, then constant) or warmup_cosine."""
+    lr_warmup: float = 0.1
+    """The share of the run over which warmup and warmup_cosine rise."""
+    lr_unit: LrUnit = LrUnit.rounds
+    """What the schedule counts: rounds, or the machines' local steps (steps)."""
+
+    def check(self) -> None:
+        super().check()
+        self.positive("local_lr", "server_lr")
+        self.at_least(1, "local_batch_size", "server_batch_size")
+        self.at_least(0, "weight_decay")
+        self.at_most(1e9, "weight_decay")
+        self.fractions_below_1("lr_warmup")
+
+
+@dataclass
+class SamplingConfig(Section):
+    section: ClassVar[str] = "sampling"
+
+    fanout: Fanouts = 10
+    """Neighbours a machine samples per node and layer: one number, or one per layer as [10,5]; -1 takes all of them, a
+    number between 0 and 1 that share of them."""
+    method: SamplingMethod = SamplingMethod.neighbor
+    """How a machine samples them: neighbor (each node for itself) or labor (nodes of a layer agree; fewer rows)."""
+    server_fanout: Fanouts = -1
+    """Neighbours in the server's correction, written like fanout."""
+    server_minibatch: ServerMinibatch = ServerMinibatch.uniform
+    """Nodes of the correction: uniform over all training nodes, or cut_edges (training nodes at an end of one)."""
+
+    def check(self) -> None:
+        super().check()
+        rule = "must be -1, a positive whole number or a share between 0 and 1, or a list of them"
+        for name in ("fanout", "server_fanout"):
+            given = getattr(self, name)
+            values = given if isinstance(given, list) and given else [given]
+            self.require(all(map(_is_fanout, values)), name, rule)
+
+
+@dataclass
+class EvaluateConfig(Section):
+    section: ClassVar[str] = "evaluate"
+
+    every: int = 1
+    """Score the model on the whole graph every N rounds and at the end; 0 turns evaluation off."""
+    chunk: int = 65_536
+    """Nodes that evaluation computes at a time (fewer where they have more than 8 neighbours on average)."""
+    scratch: str | None = None
+    """Folder for the hidden states of a graph whose states exceed memory; by default they stay in memory."""
+    both_statistics: bool = False
+    """Also score with the other kind of BatchNorm statistics than algorithm.batchnorm_stats, in columns of its own."""
+
+    def check(self) -> None:
+        super().check()
+        self.at_least(0, "every")
+        self.at_least(1, "chunk")
+        rule = "nothing is scored with evaluate.every=0; leave it off"
+        self.require(self.every > 0 or not self.both_statistics, "both_statistics", rule)
+
+
+@dataclass
+class DiagnosticsConfig(Section):
+    section: ClassVar[str] = "diagnostics"
+
+    every: int = 0
+    """Measure the quantities of the paper's theorems every N rounds (docs/diagnostics.md); 0 turns this off."""
+    repeats: int = 4
+    """How often the training nodes are cut into mini-batches to estimate the noise of sampling."""
+    chunk: int = 1024
+    """Training nodes whose gradient is computed at a time, with all their neighbours."""
+    hessian_steps: int = 10
+    """Steps of the power iteration that estimates the smoothness L."""
+
+    def check(self) -> None:
+        super().check()
+        self.at_least(0, "every")
+        self.at_least(2, "repeats")
+        self.at_least(1, "chunk", "hessian_steps")
+
+
+def _is_fanout(value: Any) -> bool:
+    count = isinstance(value, int) and not isinstance(value, bool) and (value == -1 or value >= 1)
+    return count or (isinstance(value, float) and 0 < value < 1)

@@ -75,7 +75,7 @@ class BytesTransport:
         self._down = [Envelope(0, content_bytes, "cpu") for _ in machines]
         self._up = [Envelope(NUM_STATS, content_bytes, "cpu") for _ in machines]
 
-    def send(self, packet: Packet) -> None:
+    def send(self, packet: Packet, has_reply: bool) -> None:
         for envelope in self._down:
             _transfer(packet, envelope)
 

@@ -26,7 +26,7 @@ class ServerTransport(Protocol):
     parallel: bool
     """Machines work at the same time, not in turns."""
 
-    def send(self, packet: Packet) -> None:
+    def send(self, packet: Packet, has_reply: bool) -> None:
         """To every machine; returns before they have answered."""
 
     def receive(self) -> list[Packet]:
@@ -103,7 +103,7 @@ class ServerChannel:
         packet = self._codes.pack(request, content)
         _count(self.ledger, request.kind, content, Direction.DOWN, self._machines)
         self._request = request
-        self._transport.send(packet)
+        self._transport.send(packet, request.has_reply)
 
     def replies(self) -> list[Message]:
         """One from every machine to the last request, in part order; their vectors are valid until the next request."""

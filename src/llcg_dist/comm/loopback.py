@@ -15,15 +15,15 @@ class LoopbackTransport:
         self._machines, self.num_machines = machines, len(machines)
         self._packet: Packet | None = None
 
-    def send(self, packet: Packet) -> None:
-        self._packet = packet
+    def send(self, packet: Packet, has_reply: bool) -> None:
+        self._packet = packet if has_reply else None
 
     def receive(self) -> list[Packet]:
-        assert self._packet is not None
+        assert self._packet is not None, "the server waits for replies to a request that has none"
         answers = []
         for machine in self._machines:
             answer = machine.answer(self._packet)
-            assert answer is not None, "the server waits for replies to a request that has none"
+            assert answer is not None
             machine.after_reply()
             answers.append(answer)
         return answers

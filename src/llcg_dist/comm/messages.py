@@ -64,6 +64,7 @@ class Message:
     """The content is a model: it is compressed as algorithm.exchange_dtype says, and a machine remembers it."""
     ends_round: ClassVar[bool] = False
     """A machine's last message of a round: it brings stats."""
+    has_reply: ClassVar[bool] = True
     reply_may_be: ClassVar[frozenset[Kind]] = frozenset()
     """Kinds of content that the reply may have, besides those that the method allows."""
 
@@ -101,6 +102,8 @@ class Gradient(Message):
 
 class Finish(Message):
     """The run is over."""
+
+    has_reply = False
 
 
 MESSAGES: tuple[type[Message], ...] = (Train, Trained, Measure, Gradient, Finish)

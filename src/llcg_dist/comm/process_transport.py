@@ -26,14 +26,16 @@ class ProcessTransport:
         self._outgoing = Envelope(0, capacity, device)
         self._incoming = {rank: Envelope(NUM_STATS, capacity, device) for rank in rank_of_part}
 
-    def send(self, packet: Packet) -> None:
-        self._cluster.wait()  # for sends that still read the envelope
+    def send(self, packet: Packet, has_reply: bool) -> None:
+        self._cluster.wait()  # a request without a reply may still be on its way
         message = self._outgoing.write(packet)
         for rank in self._incoming:
             self._cluster.send(message, rank)
+        if has_reply:  # replies arrive while the server does other things
+            self._cluster.expect({rank: envelope.bytes for rank, envelope in self._incoming.items()})
 
     def receive(self) -> list[Packet]:
-        self._cluster.receive({rank: envelope.bytes for rank, envelope in self._incoming.items()})
+        self._cluster.wait()
         self._cluster.received_bytes += sum(envelope.received_bytes for envelope in self._incoming.values())
         return [envelope.read() for envelope in self._incoming.values()]
 

@@ -75,7 +75,7 @@ class Cluster:
         self._heartbeat: Heartbeat | None = None
         self._waiter, self._meetings = Waiter(), 0
         self._pending: list[tuple[int, Any]] = []
-        """Sent and not waited for yet; the buffers stay as they are until the next wait."""
+        """Sent or expected, and not waited for yet; the buffers stay as they are until the next wait."""
         self.wire_device = "cuda" if "nccl" in self.backend else "cpu"
         self.ledger, self.received_bytes = ledger, 0
 
@@ -98,12 +98,17 @@ class Cluster:
         """Returns before it has arrived: the tensor stays as it is until the next `wait` or `receive`."""
         self._pending.append((rank, self._links[rank].send(message)))
 
+    def expect(self, buffers: Mapping[int, Tensor]) -> None:
+        """One message from each of these ranks, at most as long as its buffer; returns before they have arrived."""
+        self._pending += [(rank, self._links[rank].receive(buffer)) for rank, buffer in buffers.items()]
+
     def receive(self, buffers: Mapping[int, Tensor]) -> None:
         """One message from each of these ranks, at most as long as its buffer."""
-        self.wait(*((rank, self._links[rank].receive(buffer)) for rank, buffer in buffers.items()))
+        self.expect(buffers)
+        self.wait()
 
     def wait(self, *works: tuple[int, Any]) -> None:
-        """Until these and all sends are done; Python's signal handlers run meanwhile."""
+        """Until these, all sends and all that is expected are done; Python's signal handlers run meanwhile."""
         pending, self._pending = [*self._pending, *works], []
         failure = self._waiter.wait([work for _, work in pending]) if pending else None
         if failure:

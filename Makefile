@@ -6,25 +6,21 @@ STAMP := $(VENV)/.installed
 export OMP_NUM_THREADS ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo figures lint test test-unit test-full fuzz bench accuracy clean
+.PHONY: help setup demo figures lint test test-unit test-python smoke-python test-full fuzz bench accuracy clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
 
-setup: $(STAMP)  ## make .venv with Python 3.11 and install the package with its pins (no-op when nothing changed)
+setup: $(STAMP)  ## make .venv (Python 3.11, or the newest tested one there is) and install the package with its pins
+	@if [ -n "$(PYTHON)" ] && ! $(BIN)/python -c 'import os, sys; sys.exit(os.path.realpath(sys.executable) != os.path.realpath(sys.argv[1]))' "$$(command -v $(PYTHON))"; then \
+	  echo "make setup: PYTHON=$(PYTHON) is ignored: $(VENV) has $$($(BIN)/python --version); 'make clean' removes it"; fi
 
 $(STAMP): setup.cfg pyproject.toml constraints.txt
-	@set -e; python=""; for candidate in $(PYTHON) python3.11 python3 python; do \
-	  if "$$candidate" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info[:2] != (3, 11))' 2>/dev/null; then python=$$candidate; break; fi; \
-	done; \
-	if [ -z "$$python" ]; then \
-	  echo "make setup: Python 3.11 not found. DGL 1.1.3, the partitioner and sampler, has no wheels for newer Pythons. \
-	Install it (Debian 12: apt-get install python3.11 python3.11-venv; elsewhere: pyenv install 3.11) or pass PYTHON=/path/to/python3.11." >&2; \
-	  exit 2; \
-	fi; \
-	"$$python" -m venv $(VENV); \
-	echo "installing llcg_dist and its pinned dependencies into $(VENV) ..."; \
+	@set -e; python=$$(PYTHON="$(PYTHON)" bash launch/find_python.sh); \
+	[ -x $(BIN)/python ] || "$$python" -m venv $(VENV); \
+	echo "installing llcg_dist and its pinned dependencies into $(VENV) ($$($(BIN)/python --version)) ..."; \
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test]'; \
+	$(BIN)/python -c 'from llcg_dist.sampling.compiled import ensure_compiled; ensure_compiled()'; \
 	touch $(STAMP)
 
 demo: setup  ## train seven methods on the same parts, print one table, save the curves (two minutes)
@@ -50,6 +46,20 @@ test: lint  ## the gate: lint, types, unit tests and real multi-process tests (t
 test-unit: setup  ## unit and fuzz tests only, without lint (three minutes)
 	$(SIDE_BY_SIDE) -m "not (full or alone or performance)" tests/unit tests/fuzz
 
+# With another Python, in an environment of its own.
+OTHER = .venv-$(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+OTHER_TESTS = $(OTHER)/bin/pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not (full or alone or performance)"
+test-python:  ## unit tests and a few real jobs with PYTHON=..., in an environment of its own (.venv-VERSION)
+	@[ -n "$(PYTHON)" ] || { echo "make test-python: give PYTHON=/path/to/python3.12" >&2; exit 2; }
+	$(MAKE) setup VENV=$(OTHER) PYTHON=$(PYTHON)
+	$(OTHER_TESTS) tests/unit tests/distributed/test_equivalence.py tests/distributed/test_resume_in_process.py \
+	  tests/distributed/test_models.py
+
+smoke-python:  ## the same in a minute: parts, sampler, a job that resumes
+	$(MAKE) setup VENV=$(OTHER) PYTHON=$(PYTHON)
+	$(OTHER_TESTS) tests/unit/sampling tests/unit/data/test_parts.py tests/unit/data/test_metis.py tests/golden \
+	  tests/distributed/test_resume_in_process.py
+
 test-full: lint  ## everything in test, and the long trials
 	$(SIDE_BY_SIDE) -m "not (alone or performance)" tests
 	$(ALONE) -m "alone or performance" tests
@@ -57,7 +67,7 @@ test-full: lint  ## everything in test, and the long trials
 fuzz: setup  ## 100,000 damaged inputs: every one loads or ends with our own error
 	LLCG_FUZZ_INPUTS=100000 $(BIN)/pytest -n 2 tests/fuzz --timeout 7200
 
-BENCHES := $(addprefix bench.,local_step exchange rounds startup scale slow_network) studies.labor_curve
+BENCHES := $(addprefix bench.,sampling local_step exchange star rounds startup scale slow_network) studies.labor_curve
 bench: setup  ## every ratio of docs/performance.md, measured again (wants an idle machine and root for network namespaces)
 	set -e; for part in $(BENCHES); do $(BIN)/python -m $$part; done
 
@@ -66,4 +76,4 @@ accuracy: setup  ## the tables of docs/accuracy.md, resumable (DATA=folder with 
 	$(BIN)/python -W ignore -m studies.accuracy --data "$(DATA)"
 
 clean:  ## remove the virtual environment and caches (runs and partitions stay)
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis build src/*.egg-info
+	rm -rf $(VENV) .venv-3.* .pytest_cache .mypy_cache .ruff_cache .hypothesis build src/*.egg-info

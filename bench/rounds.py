@@ -69,10 +69,10 @@ def report(jobs: dict[str, list[Job]]) -> None:
         "Milliseconds by the clock, medians over the rounds of all repeats; a machine is idle when it takes no local "
         "step, the server when it neither evaluates nor draws nor corrects. Eight machines share the two cores with it."
     )
-    bits = "has the same bits" if same_bits else "gives other bits, because DGL's random numbers depend on the thread"
+    assert same_bits, "batches drawn ahead are not those drawn in turn"
     left_out = (
         f"Drawing takes {drawing.median:.0%} of a local step. A second thread that draws a machine's next batch, on a "
-        f"core that nobody else uses, {bits}; what it gains is the last line. Machines draw in turn."
+        "core that nobody else uses (sampling.prefetch), has the same bits; what it gains is the last line."
     )
     publish("rounds", f"{text}\n\n{note}\n\n{left_out}", claims, {name: rounds(name) for name in jobs})
 

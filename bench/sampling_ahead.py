@@ -1,9 +1,7 @@
-"""Would a machine gain by drawing its next mini-batch in a second thread, on a core of its own? Part of bench.rounds.
+"""What does a machine gain by drawing its next mini-batch in a second thread, on a free core? Part of bench.rounds.
 
 Two trainers walk the same steps in turns; one has its batches drawn by a thread while it computes on the one before.
 """
-
-from concurrent.futures import Future, ThreadPoolExecutor
 
 import torch
 from torch import Tensor
@@ -15,39 +13,11 @@ from llcg_dist.data.datasets import load_dataset
 from llcg_dist.data.graph import Graph
 from llcg_dist.data.views import GraphView
 from llcg_dist.models import build_model
-from llcg_dist.sampling.minibatch import Batch, BatchStream, fanouts_per_layer
+from llcg_dist.sampling.minibatch import fanouts_per_layer
 from llcg_dist.sampling.neighbor import NeighborSampler
 from llcg_dist.training.trainer import StepSettings, Trainer
 
 _STEPS = 8
-
-
-class _Threaded(BatchStream):
-    """Always one batch ahead."""
-
-    pool = ThreadPoolExecutor(max_workers=1)
-    _coming: Future[Batch] | None = None
-    _left = _STEPS
-
-    def next(self) -> Batch:
-        batch = (self._coming or self.pool.submit(self._draw)).result()
-        self._left -= 1
-        self._coming = self.pool.submit(self._draw) if self._left else None
-        return batch
-
-
-class _Trainer(Trainer):
-    kind: type[BatchStream] = BatchStream
-
-    def _batches_of(self, round_: int) -> BatchStream:
-        step_settings = self._settings
-        return self.kind(
-            self._view, self._sampler, step_settings.batch_size, step_settings.seed, step_settings.stream, round_
-        )
-
-
-class _Ahead(_Trainer):
-    kind = _Threaded
 
 
 def measure(settings: list[str], repeats: int) -> tuple[dict[str, list[float]], bool]:
@@ -56,7 +26,7 @@ def measure(settings: list[str], repeats: int) -> tuple[dict[str, list[float]], 
     graph = load_dataset(config.dataset)
     torch.set_num_threads(1)
     torch.set_flush_denormal(True)
-    plain, ahead = _trainer(config, graph, _Trainer), _trainer(config, graph, _Ahead)
+    plain, ahead = _trainer(config, graph, False), _trainer(config, graph, True)
     start = plain.theta().clone()
 
     def steps(one: Trainer) -> Tensor:
@@ -70,14 +40,15 @@ def measure(settings: list[str], repeats: int) -> tuple[dict[str, list[float]], 
 
     contenders = {"in turn": lambda: steps(plain), "ahead": lambda: steps(ahead), "draw": draw}
     seconds = interleaved(contenders, repeats)
-    fresh = [steps(_trainer(config, graph, kind)) for kind in (_Trainer, _Ahead)]
+    fresh = [steps(_trainer(config, graph, draw_ahead)) for draw_ahead in (False, True)]
     return seconds, torch.equal(*fresh)
 
 
-def _trainer(config: Config, graph: Graph, kind: type[_Trainer]) -> Trainer:
+def _trainer(config: Config, graph: Graph, draw_ahead: bool) -> Trainer:
     torch.manual_seed(0)
     view = GraphView(graph)
     model = build_model(config.model, graph.num_features, graph.num_classes)
     sampler = NeighborSampler(view.topology, fanouts_per_layer(config.sampling.fanout, model.depth))
-    step_settings = StepSettings(2, config.seed, config.train.local_batch_size, config.train.local_lr)
-    return kind(view, model, sampler, step_settings, config.train)
+    train = config.train
+    step_settings = StepSettings(2, config.seed, train.local_batch_size, train.local_lr, draw_ahead=draw_ahead)
+    return Trainer(view, model, sampler, step_settings, config.train)

@@ -15,14 +15,16 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch_geometric.nn import SAGEConv
 
+from bench.dgl_sampler import DglNeighborSampler
 from llcg_dist import seeding
 from llcg_dist.config.schema import Config
+from llcg_dist.data.csr import Topology
 from llcg_dist.data.feature_rows import materialize
 from llcg_dist.data.graph import TRAIN, Graph
 from llcg_dist.data.views import GraphView
 from llcg_dist.models import build_model
 from llcg_dist.sampling.block import Block
-from llcg_dist.sampling.minibatch import fanouts_per_layer
+from llcg_dist.sampling.minibatch import Sampler, fanouts_per_layer
 from llcg_dist.sampling.neighbor import NeighborSampler
 from llcg_dist.training.trainer import StepSettings, Trainer
 
@@ -30,11 +32,12 @@ Steps = Callable[[int], None]
 """A contender: takes as many training steps as it is called with."""
 
 
-def trainer_of(config: Config, graph: Graph, method: str = "neighbor") -> Trainer:
-    """A machine with a part of its own, before its first step."""
+def trainer_of(config: Config, graph: Graph, method: str = "neighbor", draw_ahead: bool = False) -> Trainer:
+    """A machine with a part of its own, before its first step. `method` dgl: with DGL's fused sampler."""
     model = build_model(config.model, graph.num_features, graph.num_classes)
+    train = config.train
     step_settings = StepSettings(
-        seeding.part_stream(0), config.seed, config.train.local_batch_size, config.train.local_lr
+        seeding.part_stream(0), config.seed, train.local_batch_size, train.local_lr, draw_ahead=draw_ahead
     )
     trainer = Trainer(GraphView(graph), model, _sampler(config, graph, method), step_settings, config.train)
     trainer.begin_round(None, 1)
@@ -51,6 +54,13 @@ def ours(config: Config, graph: Graph, method: str = "neighbor") -> Steps:
             trainer.optimizer_step()
 
     return steps
+
+
+def ours_ahead(config: Config, graph: Graph) -> Steps:
+    """The same with the next batch drawn by a second thread (sampling.prefetch)."""
+    trainer = trainer_of(config, graph, draw_ahead=True)
+    start = trainer.theta().clone()
+    return lambda count: trainer.run_steps(start, 1, count)
 
 
 def dgl_loop(config: Config, graph: Graph) -> Steps:
@@ -154,7 +164,9 @@ def _widths(config: Config, graph: Graph) -> list[int]:
     return [graph.num_features, *[config.model.hidden] * (config.model.layers - 1), graph.num_classes]
 
 
-def _sampler(config: Config, graph: Graph, method: str) -> NeighborSampler:
+def _sampler(config: Config, graph: Graph, method: str) -> Sampler:
+    if method == "dgl":
+        return DglNeighborSampler(Topology(graph.indptr, graph.indices), [10] * config.model.layers)
     return NeighborSampler(graph, fanouts_per_layer(config.sampling.fanout, config.model.layers), method)
 
 

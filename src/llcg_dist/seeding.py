@@ -11,6 +11,7 @@ import torch
 SERVER_STREAM = 0
 INITIAL_WEIGHTS_STREAM = 1
 _FIRST_PART_STREAM = 2
+_PARTITION_KEY = 0x70617274
 
 
 def part_stream(part: int) -> int:
@@ -26,6 +27,12 @@ def generator(seed: int, stream: int, round_: int) -> np.random.Generator:
 def diagnostics_generator(seed: int, stream: int, round_: int) -> np.random.Generator:
     """The generator of diagnostics, independent of training's, so that measuring changes no result."""
     return np.random.default_rng(np.random.SeedSequence((seed, stream, round_, 1)))
+
+
+def partition_generator(seed: int) -> np.random.Generator:
+    """The generator of random parts: a stream of its own, since a dataset may be drawn with the same seed. Parts that
+    were drawn as a generated graph draws its classes would each have a few classes only."""
+    return np.random.default_rng(np.random.SeedSequence((seed, _PARTITION_KEY)))
 
 
 def seed_torch(rng: np.random.Generator) -> None:

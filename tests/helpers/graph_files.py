@@ -4,8 +4,8 @@ from pathlib import Path
 
 import numpy as np
 
-from llcg_dist.config.cluster import PartitionConfig, PartitionMethod
-from llcg_dist.data.partition import assign_parts
+from llcg_dist.config.partition import PartitionConfig, PartitionMethod
+from llcg_dist.data.parts import assign_parts
 from tests.helpers.graphs import community_graph
 
 NODES = 200

@@ -1,18 +1,23 @@
 """Small graphs cut into parts: settings for a store of them, and assignments that several processes compare."""
 
+import importlib.util
 import sys
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from llcg_dist.config.cluster import ClusterConfig, PartitionConfig, PartitionMethod
+from llcg_dist.config.cluster import ClusterConfig
 from llcg_dist.config.datasets import SyntheticConfig
+from llcg_dist.config.partition import PartitionBackend, PartitionConfig, PartitionMethod
 from llcg_dist.config.schema import Config
 from llcg_dist.data.graph import Graph
-from llcg_dist.data.partition import assign_parts
+from llcg_dist.data.parts import assign_parts
 from llcg_dist.data.rows import Array
 from tests.helpers.graphs import community_graph, graph_of
+
+Case = tuple[str, int, Graph | None, str]
+"""Arguments of `assigned`."""
 
 
 def store_settings(root: Path, method: str = "metis", parts: int = 3, seed: int = 0, **dataset: Any) -> Config:
@@ -25,9 +30,10 @@ def store_settings(root: Path, method: str = "metis", parts: int = 3, seed: int 
     )
 
 
-def assigned(method: str, seed: int = 0, graph: Graph | None = None) -> Array:
+def assigned(method: str, seed: int = 0, graph: Graph | None = None, backend: str = "auto") -> Array:
     """The part of every node, of four parts."""
-    return assign_parts(graph or community_graph(400), 4, PartitionConfig(PartitionMethod(method), seed))
+    config = PartitionConfig(PartitionMethod(method), seed, backend=PartitionBackend(backend))
+    return assign_parts(graph or community_graph(400), 4, config)
 
 
 def cliques() -> Graph:
@@ -35,9 +41,13 @@ def cliques() -> Graph:
     return graph_of([(c + 4 * i, c + 4 * j) for c in range(4) for i in range(10) for j in range(i)], 40)
 
 
-COMMUNITIES = {f"{method}, seed {seed}": (method, seed, None) for method in ("metis", "random") for seed in (0, 1)}
-CLIQUES = {f"metis of cliques, seed {seed}": ("metis", seed, cliques()) for seed in (7,)}
-CASES: dict[str, tuple[str, int, Graph | None]] = {**COMMUNITIES, **CLIQUES}
+BACKENDS = [name for name in ("dgl", "pymetis") if importlib.util.find_spec(name)]
+COMMUNITIES: dict[str, Case] = {
+    **{f"{backend}, seed {seed}": ("metis", seed, None, backend) for backend in BACKENDS for seed in (0, 1)},
+    **{f"random, seed {seed}": ("random", seed, None, "auto") for seed in (0, 1)},
+}
+CLIQUES: dict[str, Case] = {f"{backend}, cliques": ("metis", 7, cliques(), backend) for backend in BACKENDS}
+CASES = {**COMMUNITIES, **CLIQUES}
 
 
 def assignments(cases: Iterable[str]) -> dict[str, list[int]]:

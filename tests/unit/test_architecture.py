@@ -99,7 +99,7 @@ def test_the_rules_see_the_files() -> None:
     assert len(FILES) > 30
     assert "llcg_dist.errors.UserError" in imports("training/schedule.py")
     assert "torch.distributed" in imports("comm/torch_dist.py")
-    assert reaches(reached("train.py"), "dgl")
+    assert reaches(reached("train.py"), "torch_geometric")
     assert imported_rooms("training/trainer.py") == {"config", "data", "sampling", "training"}
 
 
@@ -121,8 +121,14 @@ def test_the_top_level_is_small() -> None:
     assert len([file for file in FILES if "/" not in file]) <= 8
 
 
-def test_dgl_stays_in_its_two_files() -> None:
-    assert users("dgl", imports) == {"data/metis.py", "sampling/neighbor.py"}
+@pytest.mark.parametrize("library", ["dgl", "pymetis"])
+def test_metis_stays_in_its_process(library: str) -> None:
+    assert users(library, imports) == {"data/metis_process.py"}
+    assert users(library, reached) == {"data/metis_process.py"}
+
+
+def test_numba_stays_in_the_kernels() -> None:
+    assert users("numba", imports) == {"sampling/kernels.py", "sampling/compiled.py"}
 
 
 def test_torch_distributed_stays_in_its_two_files() -> None:

@@ -1,13 +1,18 @@
 """`llcg partition [--share PARTS --to FOLDER] [overrides]`: cuts the graph into parts and shows them in a table."""
 
+import importlib.util
 from pathlib import Path
 from typing import Any
 
 from llcg_dist.algorithms.registry import build_algorithm
 from llcg_dist.config.compose import load_config
-from llcg_dist.data.cut import label_skew
+from llcg_dist.config.partition import Balance, PartitionConfig, PartitionMethod
+from llcg_dist.config.schema import Config
+from llcg_dist.data.cut import PartitionQuality, label_skew
 from llcg_dist.data.partition import ensure_store
+from llcg_dist.data.parts import assign_parts
 from llcg_dist.data.share import write_share
+from llcg_dist.data.store import read_shard
 from llcg_dist.errors import UserError
 from llcg_dist.records.console import percent, say, table
 
@@ -18,10 +23,30 @@ def partition(arguments: list[str]) -> int:
     config = load_config(overrides)
     store, manifest = ensure_store(config, say, build_algorithm(config).data_access)
     print_parts(manifest)
+    if config.partition.method != PartitionMethod.metis or config.partition.balances - {Balance.none, Balance.nodes}:
+        _print_beside_metis(config, store, manifest)
     say(f"parts in {store}")
     if share:
         say(f"share of {share} in {write_share(store, manifest['num_parts'], share.split(','), Path(target))}")
     return 0
+
+
+def _print_beside_metis(config: Config, store: Path, manifest: dict[str, Any]) -> None:
+    """These parts and plain METIS's, in numbers that matter: edges lost, balance, label skew."""
+    if not importlib.util.find_spec("dgl") and not importlib.util.find_spec("pymetis"):
+        return
+    shard, P = read_shard(store / "global"), manifest["num_parts"]
+    plain = PartitionConfig(seed=config.partition.seed, backend=config.partition.backend)
+    assignments = {
+        "these parts": shard.extra["assignment"],
+        "metis": assign_parts(shard.graph, P, plain),
+    }
+    rows = []
+    for name, assignment in assignments.items():
+        quality = PartitionQuality.of(shard.graph, assignment, P)
+        numbers = (quality.cut_share, quality.largest_part, quality.largest_training_part, quality.worst_label_skew)
+        rows.append([name, *(percent(number) for number in numbers)])
+    say(table(["", "cut edges %", "largest part %", "most training nodes %", "worst label skew %"], rows))
 
 
 def _split_share_options(arguments: list[str]) -> tuple[list[str], str, str]:

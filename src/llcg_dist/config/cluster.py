@@ -1,15 +1,10 @@
-"""Sections of where a job runs and what it leaves on disk: partition, checkpoint, cluster."""
+"""Sections of where a job runs and what it leaves on disk: checkpoint, cluster."""
 
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import ClassVar
 
 from llcg_dist.config.section import Section
-
-
-class PartitionMethod(StrEnum):
-    metis = "metis"
-    random = "random"
 
 
 class Backend(StrEnum):
@@ -29,22 +24,6 @@ class StartMethod(StrEnum):
     auto = "auto"
     fork = "fork"
     spawn = "spawn"
-
-
-@dataclass
-class PartitionConfig(Section):
-    section: ClassVar[str] = "partition"
-
-    method: PartitionMethod = PartitionMethod.metis
-    """metis (few cut edges) or random."""
-    seed: int = 0
-    """Seed of the partitioner; apart from `seed`, so that seeds sweep over the same parts."""
-    root: str = "partitions"
-    """Folder that holds the partition stores."""
-
-    def check(self) -> None:
-        super().check()
-        self.at_least(0, "seed")
 
 
 @dataclass

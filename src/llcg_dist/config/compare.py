@@ -17,7 +17,7 @@ LOCATION_KEYS = {
 _RESUMABLE = LOCATION_KEYS | {
     "resume", "verify", "checkpoint.every", "checkpoint.keep", "cluster.backend", "cluster.device", "cluster.threads",
     "cluster.timeout", "cluster.join_timeout", "cluster.max_restarts", "cluster.audit", "logger",
-    "diagnostics.every", "diagnostics.repeats", "diagnostics.chunk", "diagnostics.hessian_steps",
+    "sampling.prefetch", "diagnostics.every", "diagnostics.repeats", "diagnostics.chunk", "diagnostics.hessian_steps",
 }  # fmt: skip
 
 

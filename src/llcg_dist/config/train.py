@@ -46,6 +46,12 @@ class SamplingMethod(StrEnum):
     labor = "labor"
 
 
+class Prefetch(StrEnum):
+    auto = "auto"
+    on = "on"
+    off = "off"
+
+
 class ServerMinibatch(StrEnum):
     uniform = "uniform"
     cut_edges = "cut_edges"
@@ -93,6 +99,9 @@ class SamplingConfig(Section):
     number between 0 and 1 that share of them."""
     method: SamplingMethod = SamplingMethod.neighbor
     """How a machine samples them: neighbor (each node for itself) or labor (nodes of a layer agree; fewer rows)."""
+    prefetch: Prefetch = Prefetch.auto
+    """Draw a machine's next mini-batch in a second thread: on, off, or auto (where the host has more cores than ranks);
+    the same bits either way."""
     server_fanout: Fanouts = -1
     """Neighbours in the server's correction, written like fanout."""
     server_minibatch: ServerMinibatch = ServerMinibatch.uniform

@@ -1,5 +1,7 @@
 """Statistics of a partition: cut edges, boundary nodes, degrees within parts, label skew."""
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from llcg_dist.config.train import ServerMinibatch
@@ -62,3 +64,34 @@ def label_skew(part_counts: list[int], all_counts: list[int]) -> float:
     """Total variation distance between a part's label shares and the full graph's: 0 equal, 1 disjoint."""
     part, overall = np.array(part_counts, float), np.array(all_counts, float)
     return float(np.abs(part / max(part.sum(), 1) - overall / max(overall.sum(), 1)).sum() / 2)
+
+
+@dataclass(frozen=True)
+class PartitionQuality:
+    """How good parts are to train on, as fractions."""
+
+    cut_share: float
+    """Of the edges."""
+    largest_part: float
+    """Its nodes, where the mean is 1."""
+    largest_training_part: float
+    """Its training nodes, where the mean is 1."""
+    worst_label_skew: float
+    """Of the training labels."""
+
+    @classmethod
+    def of(cls, graph: Graph, assignment: Array, num_parts: int) -> "PartitionQuality":
+        cut = cut_edge_counts(graph, assignment, num_parts).sum() / 2 / max(1, graph.num_edges)
+        training = graph.split == TRAIN
+        nodes = np.bincount(assignment, minlength=num_parts)
+        training_nodes = np.bincount(assignment[training], minlength=num_parts)
+        everyone = _label_counts(graph, training)
+        parts = (_label_counts(graph, training & (assignment == part)) for part in range(num_parts))
+        skew = max(label_skew(counts, everyone) for counts in parts)
+        return cls(float(cut), nodes.max() / nodes.mean(), training_nodes.max() / max(1, training_nodes.mean()), skew)
+
+
+def _label_counts(graph: Graph, nodes: Array) -> list[int]:
+    if graph.task == "multilabel":
+        return graph.labels[nodes].sum(axis=0).tolist()
+    return np.bincount(graph.labels[nodes], minlength=graph.num_classes).tolist()

@@ -2,27 +2,30 @@
 
 import contextlib
 import fcntl
+import hashlib
 import json
 import os
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from llcg_dist import __version__
-from llcg_dist.config.cluster import PartitionConfig, PartitionMethod
 from llcg_dist.config.compare import fingerprint, flat_items
 from llcg_dist.config.datasets import DatasetConfig
+from llcg_dist.config.partition import PartitionConfig, PartitionMethod
 from llcg_dist.config.schema import Config
 from llcg_dist.data.atomic_files import make_folder, staged_folder, write_json
 from llcg_dist.data.cut import cut_edge_counts
 from llcg_dist.data.datasets import content_hashes, load_dataset
 from llcg_dist.data.derived import DataAccess, ensure_derived
 from llcg_dist.data.graph import TRAIN, Graph, induced_subgraph
-from llcg_dist.data.metis import metis_parts
+from llcg_dist.data.metis import choose_metis
+from llcg_dist.data.parts import assign_parts
 from llcg_dist.data.rows import Array
-from llcg_dist.data.store import SCHEMA_VERSION, extend_shard, read_manifest, read_shard, write_shard
+from llcg_dist.data.store import SCHEMA_VERSION, extend_shard, file_sha256, read_manifest, read_shard, write_shard
 from llcg_dist.errors import UserError
 
 
@@ -30,7 +33,7 @@ def store_path(config: Config) -> Path:
     """<partition.root>/<dataset>-<partitioner>-<P>-<seed>, computed from the settings without reading a file.
 
     <dataset> is the source and, where it has several graphs, the name (planetoid_Cora); settings other than the
-    defaults add a hash of the dataset's settings. dataset.root has no influence.
+    defaults add a hash of the dataset's settings, or of the partition's. dataset.root has no influence.
     """
     dataset = config.dataset
     label = dataset.name if dataset.name == dataset.source else f"{dataset.source}_{dataset.name}"
@@ -38,7 +41,10 @@ def store_path(config: Config) -> Path:
     if _dataset_identity(dataset) != _dataset_identity(defaults):
         label += f"_{fingerprint(dataset, ignore={'root'})[:8]}"
     partition = config.partition
-    return Path(partition.root) / f"{label}-{partition.method}-{config.cluster.num_machines}-{partition.seed}"
+    method = str(partition.method)
+    if replace(partition, seed=0, root="") != PartitionConfig(partition.method, root=""):
+        method += f"_{fingerprint(partition, ignore={'root', 'seed'})[:8]}"
+    return Path(partition.root) / f"{label}-{method}-{config.cluster.num_machines}-{partition.seed}"
 
 
 def ensure_store(
@@ -65,10 +71,17 @@ def ensure_store(
             file = f"dataset.{setting}={getattr(config.dataset, setting)}"
             advice = "remove that folder, or give the new graph a dataset.name of its own"
             raise UserError(f"{file}: has changed since {path} was built from it; {advice}")
+    _require_same_parts(config.partition.file, path, manifest)
     if access is not DataAccess.PART:
         with _lock(path.parent):
             ensure_derived(config, path, access, say)
     return path, manifest
+
+
+def _require_same_parts(file: str | None, path: Path, manifest: dict[str, Any]) -> None:
+    """Raises UserError where partition.file is here, and not what the store was built from."""
+    if file and Path(file).is_file() and file_sha256(Path(file)) != manifest["partition"]["file_sha256"]:
+        raise UserError(f"partition.file={file}: has changed since {path} was built from it; remove that folder")
 
 
 def build_store(config: Config, path: Path, say: Callable[[str], None]) -> None:
@@ -79,7 +92,8 @@ def build_store(config: Config, path: Path, say: Callable[[str], None]) -> None:
     graph = load_dataset(config.dataset)
     if graph.num_nodes < P:
         raise UserError(f"cluster.num_machines={P}: more machines than the graph's {graph.num_nodes} nodes")
-    store_id = _store_id(config, content)
+    partitioner = describe_partitioner(config.partition)
+    store_id = _store_id(config, content, partitioner)
     with staged_folder(path) as stage:
         say(f"writing the whole graph to {path}")
         write_shard(stage / "global", graph, store_id)
@@ -101,12 +115,21 @@ def build_store(config: Config, path: Path, say: Callable[[str], None]) -> None:
         entries = {"cut_edges": int(cut_edges.sum()) // 2, "label_counts": graph.label_counts().tolist()}
         manifest = _describe_store(config, graph, store_id, content) | entries | {"parts": parts, "shards": shards}
         versions = {"llcg_dist": __version__, "numpy": np.__version__}
-        write_json(stage / "manifest.json", manifest | {"versions": versions})
+        write_json(stage / "manifest.json", manifest | {"partition": partitioner, "versions": versions})
 
 
-def _store_id(config: Config, content: dict[str, str]) -> str:
-    """Identifies the store by its settings and by the content of the user's files."""
-    settings = (fingerprint(section, ignore={"root"}) for section in (config.dataset, config.partition))
+def describe_partitioner(config: PartitionConfig) -> dict[str, Any]:
+    """How parts were made, for the manifest: settings, and whose METIS it was."""
+    uses_metis = config.method in (PartitionMethod.metis, PartitionMethod.clusters)
+    file = {"file_sha256": file_sha256(Path(config.file))} if config.file else {}
+    metis = {"metis": choose_metis(config.backend).version} if uses_metis else {}
+    return {"method": config.method, "balance": sorted(config.balances)} | metis | file
+
+
+def _store_id(config: Config, content: dict[str, str], partitioner: dict[str, Any]) -> str:
+    """Identifies the store by its settings, by whose METIS it was, and by the content of the user's files."""
+    settings = [fingerprint(section, ignore={"root"}) for section in (config.dataset, config.partition)]
+    settings.append(hashlib.sha256(json.dumps(partitioner).encode()).hexdigest()[:8])
     return "".join([*settings, f"{config.cluster.num_machines:04d}", *(digest[:8] for digest in content.values())])
 
 
@@ -127,19 +150,6 @@ def _describe_store(config: Config, graph: Graph, store_id: str, content: dict[s
         "task": graph.task,
         "metric": graph.metric,
     }
-
-
-def assign_parts(graph: Graph, num_parts: int, config: PartitionConfig, scratch: Path | None = None) -> Array:
-    """[N] int32: the part of every node; deterministic for a graph, a method and a seed.
-
-    METIS needs disk space for about four times the topology, in `scratch` or in the system's temporary folder.
-    """
-    if num_parts == 1:  # METIS dies of SIGFPE on one part
-        return np.zeros(graph.num_nodes, np.int32)
-    if config.method == PartitionMethod.random:
-        rng = np.random.default_rng(np.random.SeedSequence(config.seed))
-        return rng.permutation(np.arange(graph.num_nodes) % num_parts).astype(np.int32)
-    return metis_parts(graph, num_parts, config.seed, scratch)
 
 
 def _require_trainable(graph: Graph, nodes_of_parts: list[Array], config: Config) -> None:

@@ -37,7 +37,7 @@ from llcg_dist.data.graph import METRICS, NAMED_ITEMS, TASKS, Graph
 from llcg_dist.data.rows import Array
 from llcg_dist.errors import UserError
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 _ARRAY_NAME = re.compile("[a-z_]{1,40}")  # a name becomes a path, and must not lead out of the folder
 _REBUILD = "remove the store and build it again with `llcg partition`"
 _MANIFEST_TYPES = {

@@ -10,9 +10,10 @@ from pathlib import Path
 from llcg_dist.comm.network import interfaces, listen_on
 
 TESTED_VERSIONS = {
-    "python": "3.11",
+    "python": "3.11|3.12|3.13",
     "torch": "2.13.0",
-    "dgl": "1.1.3",
+    "numba": "0.68.1",
+    "pymetis": "2025.2.2",
     "torch-geometric": "2.8.1",
     "hydra-core": "1.3.8",
     "omegaconf": "2.3.1",

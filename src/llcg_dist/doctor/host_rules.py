@@ -33,7 +33,9 @@ def check_versions(versions: dict[str, str | None]) -> list[Finding]:
             findings.append(Finding(ERROR, "versions", f"{name} is not installed", advice))
         elif not _matches(installed, tested):
             advice = "install with -c constraints.txt if anything odd happens"
-            findings.append(Finding(WARN, "versions", f"{name} {installed} is not the tested {tested}", advice))
+            findings.append(
+                Finding(WARN, "versions", f"{name} {installed} is not the tested {tested.replace('|', ', ')}", advice)
+            )
     good = [
         f"{name} {versions[name]}"
         for name, tested in TESTED_VERSIONS.items()
@@ -43,9 +45,9 @@ def check_versions(versions: dict[str, str | None]) -> list[Finding]:
 
 
 def _matches(installed: str, tested: str) -> bool:
-    """Whether `installed` is the tested version: 2.13.0+cpu counts as 2.13.0, and 3.11.9 as 3.11."""
+    """Whether `installed` is one of the tested versions: 2.13.0+cpu counts as 2.13.0, and 3.11.9 as 3.11."""
     plain = installed.split("+")[0]
-    return plain == tested or plain.startswith(f"{tested}.")
+    return any(plain == one or plain.startswith(f"{one}.") for one in tested.split("|"))
 
 
 def check_network(host: Host, ranks: int) -> list[Finding]:

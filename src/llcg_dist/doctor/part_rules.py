@@ -91,7 +91,8 @@ def check_labels(algorithm: Algorithm, manifest: dict[str, Any]) -> list[Finding
     only_averages = not sees_cut_edges and not algorithm.config.algorithm.corrects
     if skews[worst] > _LABEL_SKEW and only_averages:
         advice = (
-            "averaging alone loses accuracy on such parts: use algorithm=llcg with S of 1 or more, or partition=random"
+            "averaging alone loses accuracy on such parts: balance them with partition.balance=labels, "
+            "or use algorithm=llcg with S of 1 or more"
         )
         return [Finding(WARN, "parts", what, advice)]
     return [Finding(OK, "parts", what)]

@@ -6,6 +6,7 @@ from pathlib import Path
 import torch
 
 from llcg_dist.config.cluster import Device, StartMethod
+from llcg_dist.config.train import Prefetch
 from llcg_dist.errors import UserError
 
 
@@ -27,6 +28,12 @@ def use_device(requested: str) -> str:
 def threads_per_rank(requested: int, ranks_here: int) -> int:
     """cluster.threads; 0 shares the cores that this process may use among the host's ranks."""
     return requested or max(1, len(os.sched_getaffinity(0)) // ranks_here)
+
+
+def draws_ahead(requested: str, threads: int, ranks_here: int) -> bool:
+    """sampling.prefetch: auto draws in a second thread where the host's ranks leave a core free."""
+    free = len(os.sched_getaffinity(0)) > ranks_here * threads
+    return requested == Prefetch.on or (requested == Prefetch.auto and free)
 
 
 def forks_ranks(requested: str, device: str, gpu: bool) -> bool:

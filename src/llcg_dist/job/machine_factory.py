@@ -1,5 +1,6 @@
 """Builds a machine: construction apart from behaviour."""
 
+import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -11,8 +12,10 @@ from llcg_dist.algorithms.base import Algorithm
 from llcg_dist.comm.error_feedback import MachineCompressor, machine_compressor
 from llcg_dist.comm.remote_rows import FeatureTraffic
 from llcg_dist.config.schema import Config
+from llcg_dist.data.derived import DataAccess
 from llcg_dist.data.views import View
 from llcg_dist.job.checkpoint import CheckpointFiles, CheckpointWriter, explain_misfit, part_owner
+from llcg_dist.job.devices import draws_ahead, threads_per_rank
 from llcg_dist.job.machine import Machine, MachineCheckpoints
 from llcg_dist.job.start import Start
 from llcg_dist.models import build_model
@@ -56,7 +59,7 @@ def build_machine(part: OpenPart, start: Start) -> tuple[Machine, MachineCompres
         with explain_misfit(part_owner(part.part), start.round):
             checkpoints.load(saved)
     files.drop_after(start.round)  # of rounds that will be repeated
-    meter = LocalGradient(config, view, NeighborSampler, part.device) if config.diagnostics.every else None
+    meter = LocalGradient(config, view, part.device) if config.diagnostics.every else None
     return Machine(algorithm, steps, trainer, checkpoints, part.fetched, meter), compressor
 
 
@@ -70,10 +73,19 @@ def _trainer(part: OpenPart, start: Start, model: GraphModel, steps: list[int]) 
         lr=config.train.local_lr,
         lr_factor=rates.machine,
         logit_shift=_logit_shift(view, start.class_shares),
+        draw_ahead=_draws_ahead(config, part.algorithm),
     )
     fanouts = fanouts_per_layer(config.sampling.fanout, model.depth)
     sampler = NeighborSampler(view.topology, fanouts, config.sampling.method)
     return Trainer(view, model, sampler, settings, config.train, part.device)
+
+
+def _draws_ahead(config: Config, algorithm: Algorithm) -> bool:
+    """Remote features are fetched as a batch is drawn, by all machines at once: not in a thread of one's own."""
+    ranks_here = int(os.environ.get("LOCAL_WORLD_SIZE", 1))
+    fetches = algorithm.data_access is DataAccess.FULL_TOPOLOGY
+    threads = threads_per_rank(config.cluster.threads, ranks_here)
+    return not fetches and draws_ahead(config.sampling.prefetch, threads, ranks_here)
 
 
 def _logit_shift(view: View, global_shares: list[float] | None) -> Tensor | None:

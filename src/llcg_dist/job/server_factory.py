@@ -132,7 +132,7 @@ def _corrector(run: OpenRun, start: Start, model: GraphModel, steps: list[int]) 
     chooser, automatic = None, config.algorithm.S == AUTO
     if automatic and run.assignment is not None:
         mean_steps = statistics.mean(steps[: start.planned_rounds])
-        chooser = StepChooser(config, graph, run.assignment, mean_steps, NeighborSampler, run.device)
+        chooser = StepChooser(config, graph, run.assignment, mean_steps, run.device)
     return Corrector(trainer, chooser, config.algorithm.fixed_correction_steps)
 
 
@@ -151,4 +151,4 @@ def _diagnostics(run: OpenRun) -> Diagnostics | None:
     if not run.config.diagnostics.every or run.assignment is None:
         return None
     access, graph = run.algorithm.data_access, run.full.graph
-    return Diagnostics(run.config, access, graph, run.assignment, NeighborSampler, run.device)
+    return Diagnostics(run.config, access, graph, run.assignment, run.device)

@@ -5,7 +5,8 @@ a change of a bit.
 """
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from concurrent.futures import Executor, Future
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -13,7 +14,6 @@ from torch import Tensor
 
 from llcg_dist import seeding
 from llcg_dist.config.train import Fanout, Fanouts
-from llcg_dist.data.csr import Topology
 from llcg_dist.data.feature_rows import Rows
 from llcg_dist.data.rows import Array
 from llcg_dist.data.views import View
@@ -36,10 +36,6 @@ class Sampler(Protocol):
     """Samples the multi-hop neighbourhood of seed nodes; deterministic for (seeds, seed)."""
 
     def sample(self, seeds: Array, seed: int) -> Sample: ...
-
-
-MakeSampler = Callable[[Topology, Sequence[Fanout], str], Sampler]
-"""(topology, fan-out of each layer, sampling.method) -> sampler. An argument, so that training/ imports no DGL."""
 
 
 def fanouts_per_layer(fanout: Fanouts, depth: int) -> list[Fanout]:
@@ -77,17 +73,37 @@ def load_batch(view: View, sampler: Sampler, seeds: Array, seed: int) -> Batch:
 class BatchStream:
     """The sequence of mini-batches of one round, determined by (seed, stream, round)."""
 
-    def __init__(self, view: View, sampler: Sampler, batch_size: int, seed: int, stream: int, round_: int) -> None:
-        self._view, self._sampler, self.round = view, sampler, round_
+    def __init__(self, view: View, sampler: Sampler, batch_size: int, key: tuple[int, int, int]) -> None:
+        """`key`: seed, stream and round."""
+        self._view, self._sampler, (seed, stream, round_) = view, sampler, key
+        self.round = round_
         self._size = min(batch_size, len(view.train_nodes))
         self._rng = seeding.generator(seed, stream, round_)
         self.torch_seed = seeding.torch_seed(self._rng)
         """Seed of torch's generator for the dropout of this round."""
         self._prefetched: deque[Batch] = deque()
+        self._thread: Executor | None = None
+        self._left, self._drawing = 0, deque[Future[Batch]]()
+
+    def draw_ahead(self, thread: Executor, count: int) -> None:
+        """From now on the next batch is drawn in this thread while one is used, until `count` have been."""
+        self._thread, self._left = thread, count - len(self._prefetched)
+        self._draw_in_thread()
 
     def next(self) -> Batch:
         """The next batch, prefetched or drawn now: the same either way."""
-        return self._prefetched.popleft() if self._prefetched else self._draw()
+        if self._prefetched:
+            return self._prefetched.popleft()
+        if not self._drawing:
+            return self._draw()
+        batch = self._drawing.popleft().result()
+        self._draw_in_thread()
+        return batch
+
+    def _draw_in_thread(self) -> None:
+        if self._thread and self._left > 0:
+            self._left -= 1
+            self._drawing.append(self._thread.submit(self._draw))
 
     def prefetch(self, count: int, max_bytes: int = PREFETCH_BYTES) -> None:
         """Draws the next `count` batches ahead of time, or as many as fit into `max_bytes`."""

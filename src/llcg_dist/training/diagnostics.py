@@ -19,7 +19,8 @@ from llcg_dist.data.graph import TRAIN, Graph
 from llcg_dist.data.rows import Array
 from llcg_dist.data.views import GraphView, SubgraphView, View
 from llcg_dist.models import build_model
-from llcg_dist.sampling.minibatch import MakeSampler, Sampler, fanouts_per_layer
+from llcg_dist.sampling.minibatch import Sampler, fanouts_per_layer
+from llcg_dist.sampling.neighbor import NeighborSampler
 from llcg_dist.training import theory
 from llcg_dist.training.flat_vector import load_flat, statistics_mask
 
@@ -36,10 +37,10 @@ class LocalGradient:
     It takes all the neighbours that the machine holds, without sampling.
     """
 
-    def __init__(self, config: Config, view: View, make_sampler: MakeSampler, device: str = "cpu") -> None:
+    def __init__(self, config: Config, view: View, device: str = "cpu") -> None:
         self._model = build_model(config.model, view.num_features, view.num_classes).to(device)
         self._view, self._chunk, self._device = view, config.diagnostics.chunk, device
-        self._sampler = _all_neighbours_sampler(view, self._model.depth, make_sampler)
+        self._sampler = _all_neighbours_sampler(view, self._model.depth)
 
     def at(self, theta: Tensor) -> Tensor:
         """The gradient at the model `theta`: [number of learned parameters] float32, which is sent to the server."""
@@ -57,16 +58,15 @@ class Diagnostics:
         access: DataAccess,
         graph: Graph,
         assignment: Array,
-        make_sampler: MakeSampler,
         device: str = "cpu",
     ) -> None:
         """`access`: what the method's machines may read. `assignment` [N]: the part of each node."""
         self._config, self._access, self._graph, self._assignment = config, access, graph, assignment
-        self._device, self._make_sampler = device, make_sampler
+        self._device = device
         self._model = build_model(config.model, graph.num_features, graph.num_classes).to(device)
         self._learned = ~statistics_mask(self._model)
         self._view = GraphView(graph)
-        self._all_neighbours = _all_neighbours_sampler(self._view, self._model.depth, make_sampler)
+        self._all_neighbours = _all_neighbours_sampler(self._view, self._model.depth)
         chosen = correction_nodes(config.sampling.server_minibatch, graph, assignment)
         self._correction_nodes = self._view.train_nodes if chosen is None else chosen
 
@@ -119,7 +119,7 @@ class Diagnostics:
         for part, exact in enumerate(local):
             own, remote = part_and_halo_nodes(config, self._access, self._graph, self._assignment, part)
             view = SubgraphView(self._graph, np.concatenate([own, remote]), len(own))
-            sampler = self._make_sampler(view.topology, fanouts, config.sampling.method)
+            sampler = NeighborSampler(view.topology, fanouts, config.sampling.method)
             size, stream = config.train.local_batch_size, seeding.part_stream(part)
             samples = self._sample_gradients(view, view.train_nodes, sampler, size, stream, round_)
             biases.append(samples.bias(exact))
@@ -130,7 +130,7 @@ class Diagnostics:
         """σ_global² of the server's correction batches around the full gradient `grad`, with its error."""
         config = self._config
         fanouts = fanouts_per_layer(config.sampling.server_fanout, self._model.depth)
-        sampler, size = self._make_sampler(self._view.topology, fanouts, "neighbor"), config.train.server_batch_size
+        sampler, size = NeighborSampler(self._view.topology, fanouts), config.train.server_batch_size
         stream = seeding.SERVER_STREAM
         samples = self._sample_gradients(self._view, self._correction_nodes, sampler, size, stream, round_)
         return samples.mean_square(grad)
@@ -180,5 +180,5 @@ class Diagnostics:
         return columns
 
 
-def _all_neighbours_sampler(view: View, depth: int, make_sampler: MakeSampler) -> Sampler:
-    return make_sampler(view.topology, [-1] * depth, "neighbor")
+def _all_neighbours_sampler(view: View, depth: int) -> Sampler:
+    return NeighborSampler(view.topology, [-1] * depth)

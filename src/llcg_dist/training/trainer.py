@@ -3,6 +3,7 @@ steps (lines 12-17), which run the same loop on the full graph and with other se
 """
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,6 +29,8 @@ class StepSettings:
     """The learning-rate schedule: (round, step within the round) -> factor on `lr`."""
     logit_shift: Tensor | None = None
     """[C] added to the logits in the loss: the logit adjustment of training/loss.py."""
+    draw_ahead: bool = False
+    """Draw the next mini-batch in a second thread while one is used; the same bits either way."""
 
 
 class Trainer:
@@ -55,6 +58,7 @@ class Trainer:
         self._logit_shift = None if steps.logit_shift is None else steps.logit_shift.to(device)
         self._optimizer = self._new_optimizer()
         self._prefetched: BatchStream | None = None
+        self._thread = ThreadPoolExecutor(1)  # starts no thread before it is used
 
     def prefetch(self, round_: int, steps: int) -> None:
         """Draws the mini-batches of a later round's first `steps` steps in advance, or as many of them as fit into
@@ -65,6 +69,8 @@ class Trainer:
     def run_steps(self, theta: Tensor, round_: int, steps: int) -> None:
         """Takes `steps` steps from `theta` [n]; `theta()` has the parameters they led to, `mean_loss()` their loss."""
         self.begin_round(theta, round_)
+        if self._settings.draw_ahead:
+            self._batches.draw_ahead(self._thread, steps)
         for _ in range(steps):
             self.backward()
             self.optimizer_step()
@@ -139,7 +145,8 @@ class Trainer:
     def _batches_of(self, round_: int) -> BatchStream:
         """The mini-batches of a round, in their order."""
         settings = self._settings
-        return BatchStream(self._view, self._sampler, settings.batch_size, settings.seed, settings.stream, round_)
+        key = settings.seed, settings.stream, round_
+        return BatchStream(self._view, self._sampler, settings.batch_size, key)
 
     def _new_optimizer(self) -> torch.optim.Optimizer:
         optimizer_class = {"adam": torch.optim.Adam, "sgd": torch.optim.SGD}[self._train.optimizer]

@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from llcg_dist import __version__
-from llcg_dist.config.cluster import ClusterConfig, PartitionConfig
+from llcg_dist.config.cluster import ClusterConfig
 from llcg_dist.config.datasets import DatasetConfig
+from llcg_dist.config.partition import PartitionConfig
 from llcg_dist.config.schema import Config
 from llcg_dist.errors import UserError
 from llcg_dist.job.agreement import (

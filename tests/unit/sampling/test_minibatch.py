@@ -1,5 +1,7 @@
 """Mini-batches drawn ahead are those that would be drawn later, and hold no more memory than they are given."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 import torch
 
@@ -13,7 +15,7 @@ GRAPH = community_graph()
 
 
 def batches(round_: int = 1, method: str = "neighbor") -> BatchStream:
-    return BatchStream(GraphView(GRAPH), NeighborSampler(GRAPH, [3, 3], method), 16, seed=5, stream=2, round_=round_)
+    return BatchStream(GraphView(GRAPH), NeighborSampler(GRAPH, [3, 3], method), 16, (5, 2, round_))
 
 
 def tensors(batch: Batch) -> list[torch.Tensor]:
@@ -36,6 +38,19 @@ def test_when_a_batch_is_drawn_changes_no_bit(count: int, method: str) -> None:
     assert early.torch_seed == late.torch_seed
     for _ in range(5):
         assert same(late.next(), early.next())
+
+
+@pytest.mark.parametrize("method", ["neighbor", "labor"])
+@pytest.mark.parametrize("prefetched", [0, 2])
+def test_a_second_thread_changes_no_bit_and_draws_no_more_than_is_wanted(prefetched: int, method: str) -> None:
+    plain, ahead = batches(method=method), batches(method=method)
+    ahead.prefetch(prefetched)
+    with ThreadPoolExecutor(1) as thread:
+        ahead.draw_ahead(thread, 5)
+        for _ in range(5):
+            assert same(plain.next(), ahead.next())
+        assert not ahead._drawing
+    assert same(plain.next(), ahead.next())  # one more than was said
 
 
 def test_one_batch_is_always_drawn_and_no_more_than_fit() -> None:

@@ -2,14 +2,18 @@
 
 import math
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from scipy import stats
 
+from llcg_dist.config.train import Fanout
+from llcg_dist.data.csr import Topology
 from llcg_dist.data.graph import TRAIN, Graph
 from llcg_dist.sampling.block import Block
-from llcg_dist.sampling.minibatch import Fanout, Sample
+from llcg_dist.sampling.minibatch import Sample
 from llcg_dist.sampling.neighbor import NeighborSampler
 from tests.helpers.graphs import community_graph, graph_of, rows_of
 
@@ -177,7 +181,6 @@ def test_all_neighbours_are_all_neighbours_with_labor_too() -> None:
 
 
 def test_a_fanout_beyond_every_degree_takes_all_neighbours_and_no_more_memory() -> None:
-    """DGL would reserve room for every neighbour it might take, and abort the process."""
     graph = community_graph()
     seeds = graph.nodes_in(TRAIN)
     everything = NeighborSampler(graph, [-1, -1]).sample(seeds, 0)
@@ -185,3 +188,86 @@ def test_a_fanout_beyond_every_degree_takes_all_neighbours_and_no_more_memory() 
         batch = NeighborSampler(graph, [fanout, fanout]).sample(seeds, 0)
         assert [block.num_src for block in batch.blocks] == [block.num_src for block in everything.blocks]
         assert [len(block.indices) for block in batch.blocks] == [len(block.indices) for block in everything.blocks]
+
+
+def drawn_sets(method: str, fanout: int, draws: int, node: int, seeds: np.ndarray) -> dict[frozenset[int], int]:
+    """How often each set of neighbours was drawn for a node."""
+    sampler, found = NeighborSampler(GRAPH, [fanout], method), dict[frozenset[int], int]()
+    place = seeds.tolist().index(node)
+    for seed in range(draws):
+        batch = sampler.sample(seeds, seed)
+        row = frozenset(block_rows(batch.blocks[0], batch)[place])
+        found[row] = found.get(row, 0) + 1
+    return found
+
+
+@pytest.mark.parametrize("method", ["neighbor", "labor"])
+def test_every_set_of_neighbours_is_equally_likely(method: str) -> None:
+    """Chi-square over all sets of three; the chance that a right sampler fails is one in a million."""
+    node = min((i for i in range(60) if len(ROWS[i]) >= 6), key=lambda i: len(ROWS[i]))
+    sets, draws = math.comb(len(ROWS[node]), 3), 4000
+    found = drawn_sets(method, 3, draws, node, np.array([node]))
+    assert len(found) == sets
+    statistic = sum((count - draws / sets) ** 2 / (draws / sets) for count in found.values())
+    assert statistic < stats.chi2.ppf(1 - 1e-6, sets - 1)
+
+
+def test_many_neighbours_are_drawn_alike_too() -> None:
+    """Above 48 another algorithm draws: each neighbour as often, and each pair."""
+    graph = graph_of([(0, i) for i in range(1, 81)], 81)
+    sampler, draws, wanted = NeighborSampler(graph, [60]), 3000, 60
+    taken = np.zeros((draws, 81))
+    for seed in range(draws):
+        batch = sampler.sample(np.array([0]), seed)
+        taken[seed, batch.nodes.numpy()[1:]] = 1
+    assert (taken.sum(axis=1) == wanted).all()
+    shares, pairs = taken[:, 1:].mean(axis=0), (taken[:, 1:].T @ taken[:, 1:]) / draws
+    expected, expected_pair = wanted / 80, wanted * (wanted - 1) / (80 * 79)
+    assert np.abs(shares - expected).max() < 5 * math.sqrt(expected * (1 - expected) / draws)
+    np.fill_diagonal(pairs, expected_pair)
+    assert np.abs(pairs - expected_pair).max() < 6 * math.sqrt(expected_pair * (1 - expected_pair) / draws)
+
+
+@pytest.mark.parametrize("method", ["neighbor", "labor"])
+def test_a_draw_depends_on_nothing_else_in_the_batch(method: str) -> None:
+    sampler = NeighborSampler(GRAPH, [3], method)
+    for seed in range(20):
+        alone = sampler.sample(np.array([7]), seed)
+        among = sampler.sample(np.array([50, 7, 3]), seed)
+        assert block_rows(alone.blocks[0], alone)[0] == block_rows(among.blocks[0], among)[1]
+
+
+def test_neighbours_of_two_nodes_and_two_layers_are_drawn_independently() -> None:
+    """Two leaves of the same hubs: how often both take the same one."""
+    hubs = 10
+    graph = graph_of([(leaf, 2 + hub) for leaf in (0, 1) for hub in range(hubs)], 2 + hubs)
+    sampler, draws, same_hub = NeighborSampler(graph, [1]), 3000, 0
+    for seed in range(draws):
+        batch = sampler.sample(np.array([0, 1]), seed)
+        first, second = block_rows(batch.blocks[0], batch)
+        same_hub += first == second
+    assert abs(same_hub / draws - 1 / hubs) < 5 * math.sqrt(0.09 / draws)
+
+
+@pytest.mark.parametrize("method", ["neighbor", "labor"])
+def test_types_of_index_and_mapped_files_draw_the_same(method: str, tmp_path: Path) -> None:
+    small = Topology(GRAPH.indptr.astype(np.int32), GRAPH.indices.astype(np.int32))
+    large = Topology(GRAPH.indptr.astype(np.int64), GRAPH.indices.astype(np.int64))
+    np.save(tmp_path / "indptr.npy", small.indptr)
+    np.save(tmp_path / "indices.npy", small.indices)
+    mapped = Topology(*(np.load(tmp_path / f"{name}.npy", mmap_mode="r") for name in ("indptr", "indices")))
+    samples = [NeighborSampler(each, [3, 0.5], method).sample(SEEDS, 5) for each in (small, large, mapped)]
+    assert [sample.nodes.dtype for sample in samples] == [torch.int32, torch.int64, torch.int32]
+    for sample in samples[1:]:
+        assert torch.equal(sample.nodes.long(), samples[0].nodes.long())
+        for one, other in zip(sample.blocks, samples[0].blocks, strict=True):
+            assert torch.equal(one.indptr, other.indptr)
+            assert torch.equal(one.indices, other.indices)
+
+
+def test_the_draws_of_one_batch_as_they_have_always_been() -> None:
+    """Recorded once: the same on every host, Python and processor."""
+    star = graph_of([(0, i) for i in range(1, 21)], 21)
+    drawn = {method: NeighborSampler(star, [4], method).sample(np.array([0]), 3) for method in ("neighbor", "labor")}
+    found = {method: batch.nodes.tolist() for method, batch in drawn.items()}
+    assert found == {"neighbor": [0, 14, 15, 18, 2], "labor": [0, 4, 18, 19, 20]}

@@ -18,7 +18,6 @@ from llcg_dist.data.views import GraphView
 from llcg_dist.models import build_model
 from llcg_dist.models.stages import GraphModel
 from llcg_dist.sampling.block import full_graph_block
-from llcg_dist.sampling.neighbor import NeighborSampler
 from llcg_dist.training.diagnostics import Diagnostics, LocalGradient
 from llcg_dist.training.flat_vector import flatten
 from llcg_dist.training.loss import loss
@@ -50,8 +49,8 @@ def measured(graph: Graph, assignment: Array, *overrides: str, steps: Sequence[i
     model = build_model(config.model, graph.num_features, graph.num_classes)
     theta = flatten(model)
     parts = [induced_subgraph(graph, np.flatnonzero(assignment == part)) for part in np.unique(assignment)]
-    sent = [LocalGradient(config, GraphView(part), NeighborSampler).at(theta) for part in parts]
-    server = Diagnostics(config, build_algorithm(config).data_access, graph, assignment, NeighborSampler)
+    sent = [LocalGradient(config, GraphView(part)).at(theta) for part in parts]
+    server = Diagnostics(config, build_algorithm(config).data_access, graph, assignment)
     return server.measure(theta, 3, sent, steps)
 
 

@@ -1,0 +1,73 @@
+"""Section `partition`: how the graph is cut into parts, and where they are kept."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from llcg_dist.config.section import Section
+
+
+class PartitionMethod(StrEnum):
+    metis = "metis"
+    random = "random"
+    clusters = "clusters"
+    given = "given"
+
+
+class PartitionBackend(StrEnum):
+    auto = "auto"
+    dgl = "dgl"
+    pymetis = "pymetis"
+
+
+class Balance(StrEnum):
+    none = "none"
+    nodes = "nodes"
+    train = "train"
+    labels = "labels"
+
+
+if TYPE_CHECKING:
+    Balances = Balance | list[Balance]
+else:
+    Balances = Any  # OmegaConf knows no union with a list: PartitionConfig.check does what it would do
+
+
+@dataclass
+class PartitionConfig(Section):
+    section: ClassVar[str] = "partition"
+
+    method: PartitionMethod = PartitionMethod.metis
+    """metis (few cut edges), random, clusters (many METIS pieces, spread over the parts) or given (in a file)."""
+    seed: int = 0
+    """Seed of the partitioner; apart from `seed`, so that seeds sweep over the same parts."""
+    root: str = "partitions"
+    """Folder that holds the partition stores."""
+    backend: PartitionBackend = PartitionBackend.auto
+    """Whose METIS: dgl, pymetis, or auto (DGL's where it is installed, else pymetis')."""
+    balance: Balances = Balance.none
+    """What METIS and clusters balance besides the number of nodes: none, train (training nodes), labels (training nodes
+    of each class), nodes (no more than that), or a list."""
+    clusters: int = 16
+    """clusters: METIS pieces for each part."""
+    file: str | None = None
+    """given: .npy [N] with the part of every node, or .csv or .parquet with the columns node and part."""
+
+    @property
+    def balances(self) -> set[str]:
+        given = self.balance if isinstance(self.balance, list) else [self.balance]
+        return {str(name) for name in given}
+
+    def check(self) -> None:
+        super().check()
+        self.at_least(0, "seed")
+        self.at_least(1, "clusters")
+        choices = list(Balance)
+        rule = f"must be one of {', '.join(choices)}, or a list of them"
+        self.require(bool(self.balances) and self.balances <= set(choices), "balance", rule)
+        cuts = self.method in (PartitionMethod.metis, PartitionMethod.clusters)
+        plain = self.balances <= {Balance.none, Balance.nodes}
+        self.require(cuts or plain, "balance", f"has no effect with partition={self.method}; leave it out")
+        given = self.method == PartitionMethod.given
+        self.require(bool(self.file) or not given, "file", "must name a file with partition=given (docs/data.md)")
+        self.require(given or not self.file, "file", f"has no effect with partition={self.method}; use partition=given")

@@ -1,0 +1,71 @@
+"""The part of every node: METIS, at random, METIS clusters spread over the parts, or as a file says."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from llcg_dist import seeding
+from llcg_dist.config.partition import PartitionConfig, PartitionMethod
+from llcg_dist.data.balance import node_types, spread_clusters
+from llcg_dist.data.datasets.nodes import NodeIds
+from llcg_dist.data.datasets.tables import as_integers, is_npy, read_npy, read_table
+from llcg_dist.data.graph import Graph
+from llcg_dist.data.metis import choose_metis
+from llcg_dist.data.rows import Array
+from llcg_dist.errors import UserError
+
+
+def assign_parts(graph: Graph, num_parts: int, config: PartitionConfig, scratch: Path | None = None) -> Array:
+    """[N] int32: the part of every node; deterministic for a graph, a method, a backend and a seed.
+
+    METIS needs disk space for about four times the topology, in `scratch` or in the system's temporary folder.
+    """
+    if config.method == PartitionMethod.given:
+        return read_parts(Path(str(config.file)), graph, num_parts)
+    if num_parts == 1:  # METIS dies of SIGFPE on one part
+        return np.zeros(graph.num_nodes, np.int32)
+    rng = seeding.partition_generator(config.seed)
+    if config.method == PartitionMethod.random:
+        return rng.permutation(np.arange(graph.num_nodes) % num_parts).astype(np.int32)
+    metis, types = choose_metis(config.backend), node_types(graph, config.balances)
+    if config.method == PartitionMethod.metis:
+        return metis.parts(graph, num_parts, config.seed, types, scratch)
+    num_clusters = num_parts * config.clusters
+    if num_clusters > graph.num_nodes:
+        rule = f"{num_parts} parts of so many clusters are more than the graph's {graph.num_nodes} nodes"
+        raise UserError(f"partition.clusters={config.clusters}: {rule}")
+    clusters = metis.parts(graph, num_clusters, config.seed, None, scratch)
+    return spread_clusters(clusters, num_parts, types, rng)
+
+
+def read_parts(path: Path, graph: Graph, num_parts: int) -> Array:
+    """[N] int32: the parts of partition.file."""
+    parts = _from_npy(path, graph) if is_npy(path) else _from_table(path, graph)
+    outside = np.flatnonzero((parts < 0) | (parts >= num_parts))
+    if len(outside):
+        node = outside[0]
+        name = graph.names["node"][node] if "node" in graph.names else node
+        rule = f"must be one of 0 to {num_parts - 1} with cluster.num_machines={num_parts}"
+        raise UserError(f"{path}: node {name} is in part {parts[node]}: {rule}")
+    return parts.astype(np.int32)
+
+
+def _from_npy(path: Path, graph: Graph) -> Array:
+    parts = read_npy(path)
+    if parts.shape != (graph.num_nodes,) or parts.dtype.kind not in "iu":
+        actual = f"{parts.dtype}{list(parts.shape)}"
+        raise UserError(f"{path}: must hold a whole number for each of the {graph.num_nodes} nodes, not {actual}")
+    return parts
+
+
+def _from_table(path: Path, graph: Graph) -> Array:
+    names = graph.names.get("node")
+    nodes = NodeIds(Path("the graph"), pd.RangeIndex(graph.num_nodes) if names is None else pd.Index(names))
+    table = read_table(path, ["node", "part"], text=nodes.text_columns(["node"]))
+    rows = nodes.row_of_each_node(table)
+    table.require_no_empty("part")
+    parts = as_integers(table.frame["part"])
+    if parts is None:
+        raise UserError(f"{path}: column 'part' must hold whole numbers, the first part is 0")
+    return parts[rows]

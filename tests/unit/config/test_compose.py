@@ -1,6 +1,7 @@
 """Composition: every choice composes, overrides reach their keys, mistakes are one line without Hydra's search path."""
 
 import dataclasses
+import re
 
 import pytest
 from omegaconf import OmegaConf
@@ -10,12 +11,14 @@ from llcg_dist.config.compose import load_config, quoted_override, to_yaml
 from llcg_dist.data.partition import store_path
 from tests.helpers.settings import CONF, DEFAULT, refusal
 
+NEEDED = {"partition=given": ["partition.file=parts.csv"]}
+"""Settings that an option cannot do without."""
 OPTIONS = sorted(f"{file.parent.name}={file.stem}" for file in CONF.glob("*/*.yaml"))
 
 
 @pytest.mark.parametrize("option", OPTIONS)
 def test_every_option_of_every_group_composes(option: str) -> None:
-    config = load_config([option])
+    config = load_config([option, *NEEDED.get(option, [])])
     group, name = option.split("=")
     if group in ("algorithm", "model"):
         assert getattr(config, group).name == name
@@ -23,7 +26,8 @@ def test_every_option_of_every_group_composes(option: str) -> None:
         assert config.dataset.source == name
     if group == "partition":
         assert config.partition.method == name
-    assert store_path(config).name.endswith(f"-{config.partition.method}-{config.cluster.num_machines}-0")
+    pattern = f".*-{config.partition.method}(_[0-9a-f]{{8}})?-{config.cluster.num_machines}-0"
+    assert re.fullmatch(pattern, store_path(config).name)
     assert build_algorithm(config).config is config
 
 

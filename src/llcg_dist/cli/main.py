@@ -1,6 +1,7 @@
 """The entry point `llcg COMMAND [hydra overrides]`: finds the command, runs it, and returns its exit code."""
 
 import os
+import signal
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -21,6 +22,7 @@ def main() -> None:
     except BrokenPipeError:  # the reader of a pipe (head, less) has closed it
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 0
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # all is done: while Python ends, an interrupt needs no traceback
     sys.exit(code)
 
 

@@ -12,6 +12,10 @@ help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
 
 setup: $(STAMP)  ## make .venv with Python 3.11 and install the package with its pins (no-op when nothing changed)
+	@made_from=$$(sed -n 's/^executable = //p' $(VENV)/pyvenv.cfg); \
+	if [ -n "$(PYTHON)" ] && [ "$$("$(PYTHON)" -c 'import os, sys; print(os.path.realpath(sys.executable))' 2>/dev/null)" != "$$(realpath "$$made_from")" ]; then \
+	  echo "make setup: PYTHON=$(PYTHON) is not used: $(VENV) is made from $$made_from. To change it: make clean, then name a Python 3.11 that has venv." >&2; \
+	fi
 
 $(STAMP): setup.cfg pyproject.toml constraints.txt
 	@set -e; python=""; for candidate in $(PYTHON) python3.11 python3 python; do \

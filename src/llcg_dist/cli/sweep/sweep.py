@@ -30,7 +30,8 @@ from omegaconf import OmegaConf, open_dict
 
 from llcg_dist.cli.sweep.job import JobOutcome, run_job
 from llcg_dist.cli.sweep.launcher import ResumingLauncher
-from llcg_dist.config.compose import explain, quoted_override, register_schema
+from llcg_dist.config.compose import quoted_override, register_schema
+from llcg_dist.config.explain import explain
 from llcg_dist.data.atomic_files import make_folder
 from llcg_dist.errors import UserError
 from llcg_dist.job.process import Stopped, install_signal_handlers

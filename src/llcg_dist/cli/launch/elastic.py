@@ -79,14 +79,12 @@ def launch(
         config = _launch_config(num_processes, cluster, store, run_dir, hosts)
         try:
             code = _run_agent(elastic_launch(config, entrypoint), config, arguments, run_dir)
-            if code > 128:
-                end_progress_line()
-                again = (
-                    "the same command on every host goes on" if hosts else f"go on with: {resuming(overrides, run_dir)}"
-                )
-                print_error(f"stopped by {signal.Signals(code - 128).name}; {again}")
         except (RendezvousError, DistError):  # the head cannot be reached any more
             continue
+        if code > 128:
+            again = "the same command on every host goes on" if hosts else f"go on with: {resuming(overrides, run_dir)}"
+            end_progress_line()
+            print_error(f"stopped by {signal.Signals(code - 128).name}; {again}")
         if job_store:
             job_store.leave(wait_for_others=code < 128)
         return code

@@ -12,8 +12,10 @@ help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
 
 setup: $(STAMP)  ## make .venv (Python 3.11, or the newest tested one there is) and install the package with its pins
-	@if [ -n "$(PYTHON)" ] && ! $(BIN)/python -c 'import os, sys; sys.exit(os.path.realpath(sys.executable) != os.path.realpath(sys.argv[1]))' "$$(command -v $(PYTHON))"; then \
-	  echo "make setup: PYTHON=$(PYTHON) is ignored: $(VENV) has $$($(BIN)/python --version); 'make clean' removes it"; fi
+	@made_from=$$(sed -n 's/^executable = //p' $(VENV)/pyvenv.cfg); \
+	if [ -n "$(PYTHON)" ] && [ "$$("$(PYTHON)" -c 'import os, sys; print(os.path.realpath(sys.executable))' 2>/dev/null)" != "$$(realpath "$$made_from")" ]; then \
+	  echo "make setup: PYTHON=$(PYTHON) is not used: $(VENV) is made from $$made_from. To change it: make clean, then make setup again." >&2; \
+	fi
 
 $(STAMP): setup.cfg pyproject.toml constraints.txt
 	@set -e; python=$$(PYTHON="$(PYTHON)" bash launch/find_python.sh); \

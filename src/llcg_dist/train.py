@@ -22,14 +22,17 @@ sees the other rank's end first."""
 def main(overrides: Sequence[str]) -> int:
     """Exit code 0; 2 for a user's mistake; 143 or 130 after SIGTERM or SIGINT; 1 for anything else."""
     die_with_launcher()
-    install_signal_handlers()
     try:
-        return _run_and_explain(overrides)
+        try:
+            install_signal_handlers()
+            code = _run_and_explain(overrides)
+        finally:
+            ignore_signals()  # in here: a signal that comes just before is still caught below
     except Stopped as stopped:  # the round in flight is dropped
-        return 128 + stopped.signal
+        code = 128 + stopped.signal
     finally:
-        ignore_signals()
         CheckpointWriter.finish_all()  # checkpoints that are being written become complete
+    return code
 
 
 def _run_and_explain(overrides: Sequence[str]) -> int:

@@ -2,6 +2,7 @@
 
 import os
 import random
+import shlex
 import signal
 import time
 from pathlib import Path
@@ -84,8 +85,11 @@ def test_sigterm_leaves_a_complete_checkpoint_to_go_on_from(undisturbed: Path, t
     wait_for_rounds(run_dir, 10, job, interval=0.01)
     job.terminate()
     stopped = time.monotonic()
-    assert finish(job, limit=30).code == 143
+    ended = finish(job, limit=30)
+    assert ended.code == 143
     assert time.monotonic() - stopped < 20
+    command = shlex.join(["llcg", "train", *settings(undisturbed, run_dir)])
+    assert ended.only_error() == f"llcg: error: stopped by SIGTERM; go on with: {command}"
     outcome = llcg("train", *settings(undisturbed, run_dir), "resume=must")
     assert outcome.code == 0, outcome.err
     assert_undisturbed(run_dir, undisturbed)

@@ -78,10 +78,12 @@ def test_torn_checkpoints_are_passed_over(
     assert_undisturbed(run_dir, undisturbed)
 
 
-def test_only_the_checkpoints_that_are_kept_stay(undisturbed: Path) -> None:
-    kept = sorted({path.name.split("-")[1] for path in (undisturbed / "checkpoints").iterdir()})
-    assert kept[-1] == f"r{ROUNDS:06d}"
-    assert 2 <= len(kept) <= 4  # two that every rank has, and the two since of which that is not known yet
+@pytest.mark.parametrize("keep", [2, 3])
+def test_as_many_checkpoints_stay_as_are_kept(tmp_path: Path, keep: int) -> None:
+    run = on_loopback(tmp_path, "run", *TINY, "num_rounds=7", f"checkpoint.keep={keep}")
+    files = sorted(path.name.rpartition("-")[0] for path in (run / "checkpoints").iterdir())
+    rounds = range(8 - keep, 8)
+    assert files == [f"{owner}-r{round_:06d}" for owner in ("part0", "part1", "server") for round_ in rounds]
 
 
 def test_a_full_disk_costs_checkpoints_not_the_run(undisturbed: Path, tmp_path: Path) -> None:

@@ -103,7 +103,7 @@ class Algorithm:
         return theta, server.channel.replies()
 
     def aggregate(self, theta: Tensor, models: Models) -> Tensor:
-        """Line 11: one model of the machines' models; `theta` is what they started from."""
+        """Line 11: one model of the machines' models, in memory of its own; `theta` is what they started from."""
         average = weighted_average(models.vectors, models.weights)
         return self.outer.step(theta, average, models.statistics)
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from llcg_dist.errors import TrainingError, UserError
-from llcg_dist.records.console import print_error
+from llcg_dist.records.console import end_progress_line, print_error
 
 
 def exit_code_of(command: Callable[[], int]) -> int:
@@ -20,5 +20,6 @@ def exit_code_of(command: Callable[[], int]) -> int:
         print_error(str(error))
         return 1
     except KeyboardInterrupt:
+        end_progress_line()
         print_error("stopped by SIGINT")
         return 130

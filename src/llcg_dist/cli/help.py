@@ -1,17 +1,25 @@
-"""The text of `llcg --help` and of `llcg COMMAND --help`; groups come from conf/, keys from the schema."""
+"""The text of `llcg --help` and of `llcg COMMAND --help`: groups come from conf/, keys from the schema, values from the
+settings that the overrides compose."""
 
 import ast
 import dataclasses
 import importlib.resources
 import inspect
-from collections.abc import Iterator
-from dataclasses import MISSING
+from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, cast, get_args
 
-from llcg_dist.config.datasets import DATASETS
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from omegaconf import OmegaConf
+
+from llcg_dist.config.compose import compose_config
+from llcg_dist.config.datasets import DATASETS, DatasetConfig
+from llcg_dist.config.explain import explain
+from llcg_dist.config.keys import DATASET, keys_of
 from llcg_dist.config.schema import Config
+from llcg_dist.errors import UserError
 from llcg_dist.records.console import say
 
 USAGE = """usage: llcg COMMAND [key=value ...]
@@ -25,7 +33,8 @@ USAGE = """usage: llcg COMMAND [key=value ...]
   llcg predict     write class and probability per node: llcg predict run_dir=RUN
 
 Settings are Hydra overrides: groups (algorithm=psgd_pa, model=gcn, partition=random) and keys (algorithm.K=16).
-`llcg train --help` lists them all."""
+`llcg train [key=value ...] --help` lists them all with the values that they have then; as in Hydra, --cfg job prints
+these as YAML, and --info defaults which files they come from."""
 
 _CHOSEN_BY_GROUP = {"dataset.source", "partition.method", "model.name", "algorithm.name"}
 """Keys that a group choice sets, such as model=gcn: they are listed as groups, not as keys."""
@@ -34,8 +43,8 @@ _MOST_CHOICES_BY_NAME = 5
 """Choices in a subfolder of a group that are listed one by one; of more, only their number is shown."""
 
 
-def print_help(command: str) -> None:
-    """Prints the help of one command."""
+def print_help(command: str, arguments: Sequence[str] = ()) -> None:
+    """Prints the help of one command; that of `train` and `partition` with the values which the arguments lead to."""
     if command == "predict":
         from llcg_dist.predict import USAGE as PREDICT_USAGE
 
@@ -46,33 +55,107 @@ def print_help(command: str) -> None:
 
         say(DOCTOR_USAGE)
         return
-    say(USAGE)
     if command == "report":
+        say(USAGE)
         return
+    overrides = _fixed_overrides(arguments)
+    sections = describe(compose_config(overrides))
+    say(USAGE)
     say("\nGroups:")
     for line in _groups():
         say(f"  {line}")
-    say("\nKeys:")
-    for key, type_name, default, text in describe():
-        shown = "" if default is MISSING or default == "???" else f" = {default}"
-        say(f"  {key}{shown} ({type_name})" + (f"\n      {text}" if text else ""))
+    say(f"\nKeys, and their values with {' '.join(overrides) or 'the defaults'}:")
+    for section in sections:
+        if section.title:
+            say(f"\n  {section.title}:")
+        for key in section.keys:
+            say(f"  {key.name} = {key.value} ({key.type_name})" + (f"\n      {key.text}" if key.text else ""))
 
 
-def describe() -> Iterator[tuple[str, str, Any, str]]:
-    """Every key as (dotted key, type, default, help); the help is the docstring under the field in the schema."""
-    yield from _describe(Config, "")
+@dataclass(frozen=True)
+class Key:
+    """One setting: its dotted name, type, present value as it is written on the command line, and help text."""
+
+    name: str
+    type_name: str
+    value: str
+    text: str
 
 
-def _describe(schema: type, prefix: str) -> Iterator[tuple[str, str, Any, str]]:
-    docstrings = _field_docstrings(schema)
-    for f in dataclasses.fields(schema):
-        if f.name == "dataset":
-            of_any_source = [entry for source in DATASETS.values() for entry in _describe(source, "dataset.")]
-            yield from sorted({entry[:2]: entry for entry in reversed(of_any_source)}.values(), key=of_any_source.index)
-        elif isinstance(f.type, type) and dataclasses.is_dataclass(f.type):
-            yield from _describe(f.type, f"{prefix}{f.name}.")
-        elif f"{prefix}{f.name}" not in _CHOSEN_BY_GROUP:
-            yield f"{prefix}{f.name}", _type_name(f.type), f.default, docstrings.get(f.name, "")
+@dataclass(frozen=True)
+class KeySection:
+    """Keys under a title; those of a dataset apply only where it is chosen."""
+
+    title: str
+    keys: list[Key]
+
+
+def describe(config: Config) -> list[KeySection]:
+    """Every key with its value in `config`, and the keys of every other source of graphs with that source's values."""
+    common = {name for name, _ in keys_of(DatasetConfig, DATASET)}
+    chosen = config.dataset.source
+    own_sections = [key for key in _keys(config, "") if not key.name.startswith(DATASET)]
+    of_any = [key for key in _keys(config.dataset, DATASET) if key.name in common]
+    of_chosen = [key for key in _keys(config.dataset, DATASET) if key.name not in common]
+    sections = [
+        KeySection("", own_sections),
+        KeySection("with any dataset", of_any),
+        KeySection(f"with dataset={chosen}, which is chosen", of_chosen),
+    ]
+    for schema in dict.fromkeys(DATASETS.values()):
+        sources = [source for source, its_schema in DATASETS.items() if its_schema is schema and source != chosen]
+        of_sources = [_keys(_preset(source), DATASET) for source in sources]
+        keys = [_merged(same_key) for same_key in zip(*of_sources, strict=True) if same_key[0].name not in common]
+        if keys:
+            sections.append(KeySection(f"with dataset={'|'.join(sources)}", keys))
+    return sections
+
+
+def _keys(section: Any, prefix: str) -> list[Key]:
+    """The keys of a section and of those in it, but for those that a group's choice sets."""
+    docstrings = _field_docstrings(type(section))
+    keys: list[Key] = []
+    for field in dataclasses.fields(section):
+        name, value = f"{prefix}{field.name}", getattr(section, field.name)
+        if dataclasses.is_dataclass(value):
+            keys += _keys(value, f"{name}.")
+        elif name not in _CHOSEN_BY_GROUP:
+            keys.append(Key(name, _type_name(field.type), _as_written(value), docstrings.get(field.name, "")))
+    return keys
+
+
+def _preset(source: str) -> DatasetConfig:
+    """The settings of a choice of `dataset`, from its file in conf/."""
+    preset = OmegaConf.to_container(OmegaConf.load(_conf() / "dataset" / f"{source}.yaml"))
+    values = {str(key): value for key, value in cast(dict[Any, Any], preset).items() if key != "defaults"}
+    return DATASETS[source](**values)
+
+
+def _merged(same_key: Sequence[Key]) -> Key:
+    """One key for several sources, with the values of all of them."""
+    values = dict.fromkeys(key.value for key in same_key)
+    return dataclasses.replace(same_key[0], value=" | ".join(values))
+
+
+def _as_written(value: Any) -> str:
+    """A value as an override gives it: null, true, [10,5]."""
+    if isinstance(value, list):
+        return f"[{','.join(map(_as_written, value))}]"
+    if value is None:
+        return "null"
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _fixed_overrides(arguments: Sequence[str]) -> list[str]:
+    """The overrides among a command's arguments, without those that a sweep (-m) varies."""
+    overrides = [argument for argument in arguments if "=" in argument and not argument.startswith("-")]
+    if not {"-m", "--multirun"} & set(arguments):
+        return overrides
+    try:
+        parsed = OverridesParser.create().parse_overrides(overrides)
+    except Exception as error:  # ANTLR's errors and Hydra's have no common base
+        raise UserError(explain(error)) from None
+    return [str(override.input_line) for override in parsed if not override.is_sweep_override()]
 
 
 def _type_name(kind: Any) -> str:
@@ -97,14 +180,17 @@ def _field_docstrings(schema: type) -> dict[str, str]:
                 and isinstance(following, ast.Expr)
                 and isinstance(following.value, ast.Constant)
             ):
-                docstrings[cast(ast.Name, statement.target).id] = str(following.value.value)
+                docstrings[cast(ast.Name, statement.target).id] = " ".join(str(following.value.value).split())
     return docstrings
+
+
+def _conf() -> Path:
+    return Path(str(importlib.resources.files("llcg_dist.conf")))
 
 
 def _groups() -> list[str]:
     """A line `group=choice|choice` for every config group."""
-    conf = Path(str(importlib.resources.files("llcg_dist.conf")))
-    folders = sorted(path for path in conf.iterdir() if path.is_dir() and list(path.glob("*.yaml")))
+    folders = sorted(path for path in _conf().iterdir() if path.is_dir() and list(path.glob("*.yaml")))
     return [f"{folder.name}={'|'.join(_choices(folder))}" for folder in folders]
 
 

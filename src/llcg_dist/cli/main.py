@@ -1,6 +1,7 @@
 """The entry point `llcg COMMAND [hydra overrides]`: finds the command, runs it, and returns its exit code."""
 
 import os
+import signal
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -8,8 +9,13 @@ from pathlib import Path
 from llcg_dist import __version__
 from llcg_dist.cli.exit_codes import exit_code_of
 from llcg_dist.cli.help import USAGE, print_help
+from llcg_dist.cli.settings import asks_for_settings, show_settings
+from llcg_dist.config.keys import did_you_mean
 from llcg_dist.errors import UserError
 from llcg_dist.records.console import print_error, say, table
+
+_WITH_SETTINGS = ("train", "partition", "doctor")
+"""Commands whose arguments are Hydra overrides."""
 
 # Commands import what they need when they are called: torch and DGL take seconds to import.
 
@@ -21,6 +27,7 @@ def main() -> None:
     except BrokenPipeError:  # the reader of a pipe (head, less) has closed it
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 0
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # all is done: while Python ends, an interrupt needs no traceback
     sys.exit(code)
 
 
@@ -41,12 +48,19 @@ def run(arguments: Sequence[str]) -> int:
         return 0
     name, *command_arguments = arguments
     if name not in commands:
-        print_error(f"unknown command {name!r}; one of {', '.join(commands)} (llcg --help)")
+        hint = did_you_mean(name, list(commands))
+        print_error(f"unknown command {name!r}; one of {', '.join(commands)} (llcg --help){hint}")
         return 2
     if {"-h", "--help"} & set(command_arguments):
-        print_help(name)
-        return 0
+        return exit_code_of(lambda: _help(name, command_arguments))
+    if name in _WITH_SETTINGS and asks_for_settings(command_arguments):
+        return exit_code_of(lambda: show_settings(command_arguments))
     return exit_code_of(lambda: commands[name](command_arguments))
+
+
+def _help(name: str, arguments: list[str]) -> int:
+    print_help(name, arguments)
+    return 0
 
 
 def _partition(arguments: list[str]) -> int:

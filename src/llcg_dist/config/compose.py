@@ -1,11 +1,10 @@
-"""Composition of the settings with Hydra from conf/ and the command line, and one-line messages for its errors."""
+"""Composition of the settings with Hydra from conf/ and the command line."""
 
+import contextlib
 import dataclasses
-import difflib
 import importlib.resources
 import re
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Iterator, Sequence
 from typing import Any, cast
 
 from hydra import compose, initialize_config_dir
@@ -14,6 +13,8 @@ from hydra.core.global_hydra import GlobalHydra
 from omegaconf import OmegaConf
 
 from llcg_dist.config.datasets import DATASETS
+from llcg_dist.config.explain import explain
+from llcg_dist.config.keys import unknown_key
 from llcg_dist.config.rules import validate
 from llcg_dist.config.schema import Config
 from llcg_dist.errors import UserError
@@ -21,20 +22,32 @@ from llcg_dist.errors import UserError
 
 def load_config(overrides: Sequence[str]) -> Config:
     """Composes conf/config.yaml with the overrides, checks types and rules, and returns plain dataclasses."""
-    register_schema()
-    GlobalHydra.instance().clear()
-    conf = importlib.resources.files("llcg_dist.conf")
-    try:
-        with initialize_config_dir(str(conf), version_base="1.3"):
-            composed = compose("config", overrides=list(overrides))
+    config = compose_config(overrides)
+    validate(config)
+    return config
+
+
+def compose_config(overrides: Sequence[str]) -> Config:
+    """The composed settings, with known keys and the right types; rules between values are not checked."""
+    with opened_conf():
+        composed = compose("config", overrides=list(overrides))
         config = cast(Config, OmegaConf.to_object(composed))
         _require_known(OmegaConf.to_container(composed), config)
+    return config
+
+
+@contextlib.contextmanager
+def opened_conf() -> Iterator[None]:
+    """Hydra over conf/ and the schema; whatever it raises becomes a UserError of one line."""
+    register_schema()
+    GlobalHydra.instance().clear()
+    try:
+        with initialize_config_dir(str(importlib.resources.files("llcg_dist.conf")), "llcg", version_base="1.3"):
+            yield
     except UserError:
         raise
     except Exception as error:  # Hydra raises its own errors, OmegaConf's, ANTLR's, and bare assertions
         raise UserError(explain(error)) from None
-    validate(config)
-    return config
 
 
 def to_yaml(config: Config) -> str:
@@ -50,69 +63,12 @@ def register_schema() -> None:
         store.store(group="dataset/schema", name=name, node=schema, package="dataset")
 
 
-_KEY = r".* full_key: (\S+)"
-_MESSAGES: list[tuple[str, Callable[..., str]]] = [
-    (
-        f"Key '[^']+' (?:is )?not in '\\w+'{_KEY}",
-        lambda key: f"unknown key {key}; `llcg train --help` lists the keys",
-    ),
-    (
-        f"Invalid value '(.*)', expected one of \\[(.*?)\\]{_KEY}",
-        lambda value, choices, key: f"{key}={value}: must be one of {choices}",
-    ),
-    (
-        f"Value '(.*)' of type '\\w+' could not be converted to (\\w+){_KEY}",
-        lambda value, kind, key: f"{key}={value}: must be of type {kind.lower()}",
-    ),
-    (
-        f"Value '(.*)' of type '\\w+' is incompatible with type hint 'Union\\[(.*?)\\]'{_KEY}",
-        lambda value, kinds, key: f"{key}={value}: must be of type {kinds.replace(', ', ' or ')}",
-    ),
-    (f"field '[^']+' is not Optional{_KEY}", lambda key: f"{key}=null: must have a value"),
-    (f"Value (.*) \\(\\w+\\) is not a valid input{_KEY}", lambda value, key: f"{key}={value}: must be one word"),
-]
-"""OmegaConf's messages, on one line, and ours for them."""
-
-
-def explain(error: Exception) -> str:
-    """One line with the key and the cause; Hydra's own messages run over several lines and end in its search path."""
-    text = str(error) if error.__cause__ is None else f"{error} {error.__cause__}"
-    text = " ".join(text.split())
-    for pattern, message in _MESSAGES:
-        if found := re.search(pattern, text):
-            return message(*found.groups())
-    no_option = re.search(
-        r"Could not (?:find|load) '([^']+)'(?: Available options in '([^']+)': (.*?)(?: Config search|$))?", text
-    )
-    if no_option:
-        group = no_option[2] or no_option[1].partition("/")[0]  # of several experiments Hydra names the file only
-        option = no_option[1].removeprefix(f"{group}/")
-        return f"{group}={option}: must be one of {_choices(group, option, (no_option[3] or '').split())}"
-    override = getattr(error, "override", None)
-    if override:
-        return f"{override}: cannot be read as a setting (key=value in Hydra's grammar)"
-    return f"settings: {text.split(' Config search path')[0] or type(error).__name__}"
-
-
-def _choices(group: str, option: str, listed: Sequence[str]) -> str:
-    """The files of a group, the nearest to the option first, three of each sub-folder; Hydra lists no sub-folders."""
-    folder = Path(str(importlib.resources.files("llcg_dist.conf"))) / group
-    names = sorted(path.relative_to(folder).with_suffix("").as_posix() for path in folder.rglob("*.yaml")) or listed
-    nearest = difflib.get_close_matches(option, names, n=3, cutoff=0.4)
-    shown: dict[str, list[str]] = {}
-    for name in [*nearest, *(name for name in names if name not in nearest)]:
-        shown.setdefault(name.rpartition("/")[0], []).append(name)
-    first = [name for inside, all_of in shown.items() for name in (all_of[:3] if inside else all_of)]
-    more = sorted(f"conf/{group}/{inside}" for inside, all_of in shown.items() if inside and len(all_of) > 3)
-    return ", ".join(first) + (f"; more in {', '.join(more)}" if more else "")
-
-
 def _require_known(composed: Any, config: Any, prefix: str = "") -> None:
     """Raises UserError for keys added with Hydra's +key=value, which no schema has and nothing would read."""
     known = {f.name for f in dataclasses.fields(config)}
     for key, value in composed.items():
         if key not in known:
-            raise UserError(f"unknown key {prefix}{key}; `llcg train --help` lists the keys")
+            raise UserError(unknown_key(f"{prefix}{key}"))
         if dataclasses.is_dataclass(getattr(config, key)):
             _require_known(value, getattr(config, key), f"{prefix}{key}.")
 

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 
 from llcg_dist import seeding
+from llcg_dist.config.datasets import FilesConfig
 from llcg_dist.config.partition import PartitionConfig, PartitionMethod
 from llcg_dist.data.balance import node_types, spread_clusters
 from llcg_dist.data.datasets.nodes import NodeIds
@@ -62,8 +63,8 @@ def _from_npy(path: Path, graph: Graph) -> Array:
 def _from_table(path: Path, graph: Graph) -> Array:
     names = graph.names.get("node")
     nodes = NodeIds(Path("the graph"), pd.RangeIndex(graph.num_nodes) if names is None else pd.Index(names))
-    table = read_table(path, ["node", "part"], text=nodes.text_columns(["node"]))
-    rows = nodes.row_of_each_node(table)
+    table = read_table(path, FilesConfig(), ["node", "part"], text=nodes.text_columns(["node"]))
+    rows = nodes.row_of_each_node(table, needed=np.ones(graph.num_nodes, bool))
     table.require_no_empty("part")
     parts = as_integers(table.frame["part"])
     if parts is None:

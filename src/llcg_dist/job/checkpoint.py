@@ -73,10 +73,16 @@ class CheckpointFiles:
             raise
 
     def prune(self, durable_round: int, keep: int) -> None:
-        """Removes what no restart needs: all but the `keep` newest up to the durable round."""
-        settled = sorted((round_ for round_, _ in self._named() if round_ <= durable_round), reverse=True)
+        """Removes all but the `keep` newest rounds; never the newest that every rank has, nor one after it.
+
+        A round after `durable_round` counts too, although not every rank may have it yet: another rank's file of it
+        may be the last that is missing.
+        """
+        rounds = sorted({round_ for round_, _ in self._named()}, reverse=True)
+        whole = max((round_ for round_ in rounds if round_ <= durable_round), default=0)
+        removed = [round_ for round_ in rounds[keep:] if round_ < whole]
         for round_, path in self._named():
-            if round_ in settled[keep:]:
+            if round_ in removed:
                 path.unlink(missing_ok=True)
 
     def drop_after(self, round_: int) -> None:

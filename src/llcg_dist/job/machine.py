@@ -32,6 +32,11 @@ class MachineCheckpoints:
     def save(self, round_: int) -> None:
         self.writer.save(round_, self._state)
 
+    def finish(self, durable_round: int) -> None:
+        """After the last round: waits for its file, and removes the last ones too many."""
+        self.writer.prune(durable_round)
+        self.writer.finish()
+
     def _state(self) -> dict[str, Any]:
         return {"optimizer": self._trainer.optimizer_state(), "exchange": self._compressor.state()}
 
@@ -60,7 +65,7 @@ class Machine:
     def handle(self, request: Message) -> Message | None:
         """The reply; None to `Finish`, after which nothing more is asked."""
         if isinstance(request, Finish):
-            self._checkpoints.writer.finish()
+            self._checkpoints.finish(request.durable_round)
             return None
         if type(request) not in self._handlers:
             raise ProtocolError(f"a machine does not answer {type(request).__name__}")

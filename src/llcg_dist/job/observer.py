@@ -42,7 +42,7 @@ class Observer:
         if self._diagnostics is None or not every or round_ % every:
             return None
         channel.send(Measure(round_, theta))
-        return [reply.vector for reply in channel.replies()]
+        return [reply.vector.clone() for reply in channel.replies()]  # the next replies will arrive in their place
 
     def diagnose(self, theta: Tensor, measured: Sequence[Tensor] | None, round_: int) -> None:
         """`measured`: the machines' gradients at `theta`; None where this round has none."""

@@ -5,6 +5,7 @@ import json
 import logging
 import os
 import signal
+import sys
 import threading
 import time
 from pathlib import Path
@@ -62,6 +63,10 @@ class Stopped(BaseException):  # noqa: N818 - not an error: someone asked for it
         self.signal = signal_
 
 
+_RAISED_AGAIN_SECONDS = 0.05
+"""How long after it was lost in a destructor a signal's exception is raised again."""
+
+
 def install_signal_handlers() -> None:
     """Turns signals into exceptions of the main thread. Collectives are polled, so they come through while it waits."""
 
@@ -72,12 +77,36 @@ def install_signal_handlers() -> None:
     def raise_silence_error(signal_: int, frame: object) -> None:
         raise PeerTimeoutError(_silence_messages[0] if _silence_messages else "interrupted")
 
+    raise_lost_again(Stopped, PeerTimeoutError)
     signal.signal(signal.SIGTERM, stop)
     signal.signal(signal.SIGINT, stop)
     signal.signal(signal.SIGUSR1, raise_silence_error)
 
 
+def raise_lost_again(*kinds: type[BaseException]) -> None:
+    """Raises a signal's exception once more where it was lost.
+
+    One that meets a destructor or a weak reference's callback goes no further: Python prints `Exception ignored in` and
+    drops it, and the process would go on as if there had been no signal.
+    """
+
+    def raise_later(unraisable: "sys.UnraisableHookArgs") -> None:
+        lost = unraisable.exc_value
+        if not isinstance(lost, kinds):
+            sys.__unraisablehook__(unraisable)
+            return
+
+        def raise_now(signal_: int, frame: object) -> None:
+            raise lost.with_traceback(None)
+
+        signal.signal(signal.SIGALRM, raise_now)
+        signal.setitimer(signal.ITIMER_REAL, _RAISED_AGAIN_SECONDS)
+
+    sys.unraisablehook = raise_later
+
+
 def ignore_signals() -> None:
+    signal.setitimer(signal.ITIMER_REAL, 0)
     for signal_ in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1):
         signal.signal(signal_, signal.SIG_IGN)
 

@@ -36,7 +36,7 @@ class Server:
         """All rounds that are left; returns the summary, which it also writes. `audit` is asked after the last
         exchange for its verdict on what crossed."""
         theta = run_rounds(self, *self._checkpoints.start())
-        self.channel.send(Finish(self.num_rounds))
+        self.channel.send(Finish(self.num_rounds, durable_round=self.durable_round))
         self._checkpoints.finish()
         return self._observer.finish(theta, self.channel.ledger, audit())
 

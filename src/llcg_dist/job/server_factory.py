@@ -32,6 +32,7 @@ from llcg_dist.models import build_model
 from llcg_dist.models.stages import GraphModel
 from llcg_dist.records.console import Progress
 from llcg_dist.records.recorder import Recorder
+from llcg_dist.records.rows import read_rows
 from llcg_dist.sampling.minibatch import fanouts_per_layer
 from llcg_dist.sampling.neighbor import NeighborSampler
 from llcg_dist.training.auto_s import StepChooser
@@ -137,7 +138,7 @@ def _corrector(run: OpenRun, start: Start, model: GraphModel, steps: list[int]) 
 
 
 def _recorder(run: OpenRun, start: Start, paper_bytes: int) -> Recorder:
-    algorithm, progress = run.algorithm, Progress(run.config, start.round)
+    algorithm, progress = run.algorithm, Progress(run.config, start.round, read_rows(run.run_dir, start.round))
     halo = algorithm.data_access is DataAccess.PART_AND_HALO
     constants = {
         "metric": run.full.graph.metric,

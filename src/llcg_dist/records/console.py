@@ -22,6 +22,12 @@ def print_error(message: str) -> None:
     print(f"llcg: error: {one_line}", file=sys.stderr, flush=True)
 
 
+def end_progress_line() -> None:
+    """Begins a new line on a terminal, where a progress line or the ^C of an interrupt may stand in the present one."""
+    if sys.stdout.isatty():
+        print(flush=True)
+
+
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """A text table with columns as wide as their widest cell, the first column left-aligned, the others right."""
     cells = [list(header), *[list(row) for row in rows]]
@@ -37,14 +43,15 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 class Progress:
     """The progress of a run on the console: rounds done, validation score, bytes sent, time left, warnings."""
 
-    def __init__(self, config: Config, start_round: int = 0) -> None:
+    def __init__(self, config: Config, start_round: int = 0, earlier: Sequence[dict[str, Any]] = ()) -> None:
+        """`earlier`: the rows of metrics.jsonl up to `start_round`, the round that the run goes on after."""
         self._name, self._rounds, self._start = config.algorithm.name, config.num_rounds, start_round
         if start_round:
             say(f"going on after round {start_round}")
         self._live = sys.stdout.isatty()
         self._started = time.monotonic()
-        self._best = float("-inf")
-        self._bytes = 0
+        self._best = max((row["val_score"] for row in earlier if row["val_score"] is not None), default=float("-inf"))
+        self._bytes = sum(map(sent_bytes, earlier))
 
     def round(self, row: dict[str, Any]) -> None:
         """Shows a round, given its row of metrics.jsonl."""

@@ -89,10 +89,10 @@ def test_every_nth_round_and_the_last(tmp_path: Path, every: int, expected: list
 
 
 @pytest.mark.parametrize(
-    ("common_round", "left"), [(0, [1, 2, 3, 4]), (2, [1, 2, 3, 4]), (3, [2, 3, 4]), (4, [3, 4]), (9, [3, 4])]
+    ("common_round", "left"), [(0, [1, 2, 3, 4]), (1, [1, 2, 3, 4]), (2, [2, 3, 4]), (3, [3, 4]), (9, [3, 4])]
 )
 def test_what_a_restart_may_need_is_kept(tmp_path: Path, common_round: int, left: list[int]) -> None:
-    """Two up to the round that all ranks have, and every newer one."""
+    """The two newest, and besides them the newest that all ranks have with every one after it."""
     saver = saved(tmp_path, 1, 2, 3, 4)
     saver.prune(common_round)
     saver.finish()

@@ -5,12 +5,16 @@ for the agents and for the ranks listen on every interface. This store listens o
 (127.0.0.1 where the job has one host), and the ranks use it too.
 """
 
+import contextlib
 import json
 import math
 import os
+import re
+import shlex
+import signal
 import sys
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -44,11 +48,13 @@ from llcg_dist.config.compose import quoted_override
 from llcg_dist.data.atomic_files import make_folder
 from llcg_dist.errors import UserError
 from llcg_dist.job.devices import forks_ranks, gpu_here, threads_per_rank
-from llcg_dist.job.process import name_of
-from llcg_dist.records.console import print_error
+from llcg_dist.job.process import name_of, raise_lost_again
+from llcg_dist.records.console import end_progress_line, print_error
 
 _SHUTDOWN_SECONDS = 10
 """How long ranks may take to end after SIGTERM before they are killed."""
+_SIGNALS_OF_AGENT = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
+"""What torch's elastic agent installs handlers for."""
 
 
 def launch(
@@ -59,6 +65,7 @@ def launch(
     Where this host loses the connection to the head, it joins the job again, `hosts.attempts` times in all.
     """
     silence_torchrun()
+    raise_lost_again(SignalException)
     registry.register(_RendezvousBackend.name, _create_rendezvous_handler)
     threads = threads_per_rank(cluster.threads, num_processes)
     os.environ["OMP_NUM_THREADS"] = str(threads)
@@ -74,11 +81,33 @@ def launch(
             code = _run_agent(elastic_launch(config, entrypoint), config, arguments, run_dir)
         except (RendezvousError, DistError):  # the head cannot be reached any more
             continue
+        if code > 128:
+            again = "the same command on every host goes on" if hosts else f"go on with: {resuming(overrides, run_dir)}"
+            end_progress_line()
+            print_error(f"stopped by {signal.Signals(code - 128).name}; {again}")
         if job_store:
             job_store.leave(wait_for_others=code < 128)
         return code
     print_error("this host lost the job's head; its own message may say why")
     return 1
+
+
+def resuming(overrides: Sequence[str], run_dir: Path) -> str:
+    """The command that goes on in the run directory, as it is typed into a shell."""
+    *others, named = _with_run_dir(overrides, run_dir)
+    plain = re.fullmatch(r"[\w./-]+", str(run_dir))  # what Hydra reads as it stands needs no quotes
+    return shlex.join(["llcg", "train", *others, f"run_dir={run_dir}" if plain else named])
+
+
+@contextlib.contextmanager
+def _signal_handlers_restored() -> Iterator[None]:
+    """The elastic agent leaves handlers behind that raise: a signal that comes after its end must not meet them."""
+    handlers = {signal_: signal.getsignal(signal_) for signal_ in _SIGNALS_OF_AGENT}
+    try:
+        yield
+    finally:
+        for signal_, handler in handlers.items():
+            signal.signal(signal_, handler)
 
 
 def _with_run_dir(overrides: Sequence[str], run_dir: Path) -> list[str]:
@@ -125,14 +154,15 @@ def _launch_config(
 
 
 def _run_agent(agent: elastic_launch, config: LaunchConfig, arguments: list[Any], run_dir: Path) -> int:
-    """Runs the elastic agent until the ranks have ended; reports a failure in one line and returns the exit code."""
+    """Runs the elastic agent until the ranks have ended; reports a failure in one line and returns the exit code, which
+    is 128 and the signal's number where one stopped it."""
     several_hosts = config.max_nodes > 1
     try:
-        agent(*arguments)
+        with _signal_handlers_restored():
+            agent(*arguments)
     except ChildFailedError as failed:
         return _report_failure(failed, run_dir, rank_0_has_terminal=not several_hosts)
     except SignalException as stopped:
-        print_error(f"stopped by {stopped.sigval.name}")
         return 128 + int(stopped.sigval)
     except RendezvousTimeoutError:
         limit = f"within cluster.join_timeout={config.rdzv_configs['join_timeout']} s; start the same command on each"

@@ -30,12 +30,13 @@ from omegaconf import OmegaConf, open_dict
 
 from llcg_dist.cli.sweep.job import JobOutcome, run_job
 from llcg_dist.cli.sweep.launcher import ResumingLauncher
-from llcg_dist.config.compose import explain, quoted_override, register_schema
+from llcg_dist.config.compose import quoted_override, register_schema
+from llcg_dist.config.explain import explain
 from llcg_dist.data.atomic_files import make_folder
 from llcg_dist.errors import UserError
 from llcg_dist.job.process import Stopped, install_signal_handlers
 from llcg_dist.job.run_dir import RunLock
-from llcg_dist.records.console import print_error, say
+from llcg_dist.records.console import end_progress_line, print_error, say
 
 _PLUGINS = {
     "hydra/launcher=joblib": ("hydra_joblib_launcher", "joblib"),
@@ -62,6 +63,7 @@ def sweep(overrides: Sequence[str]) -> int:
         return _sweep(list(overrides))
     except Stopped as stopped:
         name = signal.Signals(stopped.signal).name
+        end_progress_line()
         print_error(f"stopped by {name}; the same command goes on where the sweep stopped")
         return 128 + stopped.signal
 

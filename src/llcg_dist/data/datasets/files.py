@@ -13,14 +13,16 @@ from llcg_dist.config.datasets import FilesConfig
 from llcg_dist.data.csr import undirected_csr
 from llcg_dist.data.datasets.labels import Labels, read_labels
 from llcg_dist.data.datasets.nodes import NodeIds
+from llcg_dist.data.datasets.split_files import read_split
 from llcg_dist.data.datasets.splits import check_fractions, split_by_fractions
-from llcg_dist.data.datasets.tables import is_npy, read_npy, read_table
-from llcg_dist.data.graph import TEST, TRAIN, UNUSED, VAL, Graph
+from llcg_dist.data.datasets.tables import Table, is_npy, read_npy, read_table
+from llcg_dist.data.graph import TRAIN, UNUSED, Graph
 from llcg_dist.data.rows import Array, first_nonfinite
 from llcg_dist.data.store import file_sha256
 from llcg_dist.errors import UserError
 
-_SPLITS = {"train": TRAIN, "val": VAL, "test": TEST}
+_FILES = ("edges", "features", "labels", "split", "train_mask", "val_mask", "test_mask")
+"""Settings that name a file."""
 
 
 def load(config: FilesConfig) -> Graph:
@@ -28,7 +30,7 @@ def load(config: FilesConfig) -> Graph:
     check_fractions(config)
     labels_file = _path(config, "labels")
     nodes, graph = _read_unlabelled(config)
-    labels = read_labels(labels_file, nodes)
+    labels = read_labels(labels_file, config, nodes)
     return dataclasses.replace(
         graph,
         labels=labels.values,
@@ -47,8 +49,8 @@ def load_unlabelled(config: FilesConfig) -> Graph:
 
 def _read_unlabelled(config: FilesConfig) -> tuple[NodeIds, Graph]:
     """Edges and features; every label is -1 (unknown), every node UNUSED."""
-    nodes, features, feature_names = _read_features(_path(config, "features"))
-    indptr, indices = _read_edges(_path(config, "edges"), nodes)
+    nodes, features, feature_names = _read_features(_path(config, "features"), config)
+    indptr, indices = _read_edges(_path(config, "edges"), config, nodes)
     unknown, unused = np.full(len(nodes), -1, np.int64), np.full(len(nodes), UNUSED, np.int8)
     optional_names = {"node": nodes.names, "feature": feature_names}
     names = {item: values for item, values in optional_names.items() if values is not None}
@@ -65,14 +67,14 @@ def _path(config: FilesConfig, setting: str) -> Path:
 def content_hashes(config: FilesConfig) -> dict[str, str]:
     """{setting: sha256} of the files that exist."""
     hashes = {}
-    for setting in ("edges", "features", "labels", "split"):
+    for setting in _FILES:
         path = getattr(config, setting)
         if path is not None and Path(path).is_file():
             hashes[setting] = file_sha256(Path(path))
     return hashes
 
 
-def _read_features(path: Path) -> tuple[NodeIds, Array, Array | None]:
+def _read_features(path: Path, config: FilesConfig) -> tuple[NodeIds, Array, Array | None]:
     """(ids, [N, F] float32 or float16, names of the columns). An .npy file of such floats stays memory-mapped."""
     if is_npy(path):
         values = read_npy(path)
@@ -86,61 +88,51 @@ def _read_features(path: Path) -> tuple[NodeIds, Array, Array | None]:
             place = "row {}, column {}".format(*nonfinite)
             raise UserError(f"{path}: {place} is {values[nonfinite]}; it must be a finite number")
         return NodeIds.numbered(path, len(values)), values, None
-    table = read_table(path, ["node"], text=["node"])
-    columns = [column for column in table.columns if column != "node"]
+    node = config.columns.node
+    table = read_table(path, config, ["node"], text=[node])
+    columns = [column for column in table.columns if column != node]
     if not columns or len(table) == 0:
-        raise UserError(f"{path}: has no {'row' if columns else 'column besides node'}; a node needs features")
+        raise UserError(f"{path}: has no {'row' if columns else f'column besides {node}'}; a node needs features")
     features = np.empty((len(table), len(columns)), np.float32)
     for i, column in enumerate(columns):
         features[:, i] = table.numbers(column)
     return NodeIds.named(table), features, np.array(columns, np.str_)
 
 
-def _read_edges(path: Path, nodes: NodeIds) -> tuple[Array, Array]:
+def _read_edges(path: Path, config: FilesConfig, nodes: NodeIds) -> tuple[Array, Array]:
     """(indptr, indices) of the undirected graph."""
     if is_npy(path):
         edges = read_npy(path)
         if edges.ndim != 2 or len(edges) != 2 or edges.dtype.kind not in "iu":
             actual = f"{edges.dtype}{list(edges.shape)}"
-            raise UserError(f"{path}: must hold whole numbers in the shape [2, edges], not {actual}")
+            turned = "; save its transpose" if edges.ndim == 2 and edges.shape[1] == 2 else ""
+            raise UserError(f"{path}: must hold whole numbers in the shape [2, edges], not {actual}{turned}")
         src, dst = (nodes.index_of(pd.Series(row), lambda i: f"{path}: column {i}: node") for row in edges)
     else:
-        columns = ["src", "dst"]
-        table = read_table(path, columns, text=nodes.text_columns(columns), only_required=True)
+        columns = [config.columns.src, config.columns.dst]
+        table = read_table(path, config, ["src", "dst"], text=nodes.text_columns(columns), only_roles=True)
+        _require_no_weights(table)
         src, dst = (nodes.index_of_column(table, column) for column in columns)
     return undirected_csr(src, dst, len(nodes))
 
 
+def _require_no_weights(table: Table) -> None:
+    """Raises UserError for a further column of numbers beside the ends of the edges: no model here would use it."""
+    if table.unread_numbers:
+        name = table.unread_numbers[0]
+        rule = f"edges have no weights here, all count alike; to train without it: dataset.columns.ignore=[{name}]"
+        raise UserError(f"{table.path}: column {name!r} holds numbers: {rule}")
+
+
 def _split(config: FilesConfig, nodes: NodeIds, labels: Labels) -> Array:
-    """[N] int8: read from dataset.split, or drawn by fractions from the labelled nodes."""
-    if config.split is None:
+    """[N] int8: read from dataset.split or the masks, or drawn by fractions from the labelled nodes."""
+    if config.split is None and not config.masks:
         rng = np.random.default_rng(np.random.SeedSequence(config.seed))
         split = split_by_fractions(np.flatnonzero(labels.known), len(nodes), config, rng)
         source = f"dataset.train_fraction={config.train_fraction} of {int(labels.known.sum())} labelled nodes"
     else:
-        split = _read_split(Path(config.split), nodes, labels, config)
-        source = config.split
+        split = read_split(config, nodes, labels)
+        source = config.split or str(config.train_mask)
     if not (split == TRAIN).any():
         raise UserError(f"{source}: the training set is empty; at least one node must be in train")
     return split
-
-
-def _read_split(path: Path, nodes: NodeIds, labels: Labels, config: FilesConfig) -> Array:
-    """[N] int8: the column `split`; an empty cell is UNUSED. Nodes of a split must have a label."""
-    table = read_table(path, ["node", "split"], text=[*nodes.text_columns(["node"]), "split"])
-    cells = table.frame["split"]
-    wrong = np.flatnonzero((cells.notna() & ~cells.isin(list(_SPLITS))).to_numpy())
-    if len(wrong):
-        rule = f"must be one of {', '.join(_SPLITS)}, or empty for a node that is in none"
-        raise UserError(f"{table.location(wrong[0])}: column 'split' is {str(cells.iloc[wrong[0]])!r}; {rule}")
-
-    def overlap(first: int, second: int) -> str:
-        return f"in {cells.iloc[first]} and in {cells.iloc[second]}: splits must not overlap"
-
-    order = nodes.row_of_each_node(table, overlap)
-    split = cells.map(_SPLITS).fillna(UNUSED).to_numpy(np.int8)
-    unlabelled = np.flatnonzero((split[order] != UNUSED) & ~labels.known)
-    if len(unlabelled):
-        row = order[unlabelled[0]]
-        raise UserError(f"{table.location(row)}: in {cells.iloc[row]}, but {config.labels} has no label for this node")
-    return split[order]

@@ -27,8 +27,8 @@ class NodeIds:
     @classmethod
     def named(cls, table: Table) -> "NodeIds":
         """Ids of the column `node`, which must be unique; integers if that keeps them as written (007 is text)."""
-        table.require_no_empty("node")
-        cells = table.frame["node"]
+        table.require_no_empty(table.names.node)
+        cells = table.frame[table.names.node]
         numbers = as_integers(cells)
         as_written = numbers is not None and (is_numeric_dtype(cells) or bool((cells == numbers.astype(str)).all()))
         ids = pd.Index(numbers if as_written else cells.astype(str))
@@ -63,21 +63,29 @@ class NodeIds:
             raise UserError(f"{location(unknown[0])} {str(ids.iloc[unknown[0]])!r} is not a node of {self._path}")
         return nodes
 
-    def row_of_each_node(self, table: Table, explain: Callable[[int, int], str] | None = None) -> Array:
-        """[N] int64: the row of each node; raises UserError where a node has no row, or two.
+    def row_of_each_node(
+        self, table: Table, needed: Array | None = None, explain: Callable[[int, int], str] | None = None
+    ) -> Array:
+        """[N] int64: the row of each node, or -1; raises UserError where a node has two, or a `needed` one has none.
 
-        `explain(first row, second row)` may say what is wrong with two rows for a node.
+        `needed`: [N] mask; None: no node needs a row. `explain(first row, second row)` may say what is wrong with two.
         """
-        nodes = self.index_of_column(table, "node")
+        nodes = self.index_of_column(table, table.names.node)
         _require_unique(table, pd.Series(nodes), explain)
-        if len(table) < len(self):
-            num_rows = np.bincount(nodes, minlength=len(self))
-            missing = str(self._ids[int(np.argmin(num_rows))])
-            rule = f"every node needs a row, with an empty cell where it is unknown; {missing!r} has none"
-            raise UserError(f"{table.path}: {len(table)} rows for the {len(self)} nodes of {self._path}: {rule}")
-        rows = np.empty(len(self), np.int64)
+        rows = np.full(len(self), -1, np.int64)
         rows[nodes] = np.arange(len(nodes))
+        missing = np.flatnonzero((rows < 0) & needed) if needed is not None else rows[:0]
+        if len(missing):
+            node = str(self._ids[missing[0]])
+            rule = f"every labelled node needs a row, with an empty cell where it is in none; {node!r} has none"
+            raise UserError(f"{table.path}: {len(table)} rows for the {len(self)} nodes of {self._path}: {rule}")
         return rows
+
+    def require_row_of_each(self, path: Path, values: Array) -> None:
+        """Raises UserError unless an array has a row for every node."""
+        if values.ndim == 0 or len(values) != len(self):
+            rule = f"row i is of node i, so there must be {len(self)}, as in {self._path}"
+            raise UserError(f"{path}: has the shape {list(values.shape)}; {rule}")
 
 
 def _require_unique(table: Table, ids: pd.Series, explain: Callable[[int, int], str] | None = None) -> None:
@@ -88,5 +96,5 @@ def _require_unique(table: Table, ids: pd.Series, explain: Callable[[int, int], 
         first = int(np.argmax(ids.to_numpy() == ids.iloc[row]))
         earlier = table.location(first).removeprefix(f"{table.path}: ")
         reason = explain(first, row) if explain else "a node must have one row"
-        node = str(table.frame["node"].iloc[row])
+        node = str(table.frame[table.names.node].iloc[row])
         raise UserError(f"{table.location(row)}: node {node!r} stands in {earlier} already; {reason}")

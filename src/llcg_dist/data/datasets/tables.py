@@ -1,5 +1,6 @@
 """Reading of the user's CSV, Parquet and .npy files, with errors that name the file, row and column."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -7,17 +8,27 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from pandas.api.types import is_numeric_dtype
 
+from llcg_dist.config.datasets import ColumnsConfig, FilesConfig
+from llcg_dist.data.datasets.csv_files import SUFFIXES, is_csv, missing_column, read_cells, read_header
 from llcg_dist.data.rows import Array
 from llcg_dist.errors import UserError, one_line
 
 
 @dataclass(frozen=True)
 class Table:
-    """A CSV or Parquet file in memory. Empty cells are missing values; the words NA, nan and null are plain text."""
+    """A file of delimited text or a Parquet file in memory.
+
+    Empty cells are missing values; the words NA, nan and null are plain text.
+    """
 
     path: Path
     frame: pd.DataFrame
+    names: ColumnsConfig
+    """What the columns are called."""
+    unread_numbers: Sequence[str] = ()
+    """Columns of numbers that were left out."""
 
     @property
     def columns(self) -> list[str]:
@@ -46,43 +57,50 @@ class Table:
         if len(nonfinite):
             row = nonfinite[0]
             shown = "empty" if cells.isna().iloc[row] else repr(_plain(cells.iloc[row]))
-            raise UserError(f"{self.location(row)}: column {column!r} is {shown}; it must be a finite number")
+            point = ", with a point before its decimals" if re.fullmatch(r"'-?\d+,\d+'", shown) else ""
+            raise UserError(f"{self.location(row)}: column {column!r} is {shown}; it must be a finite number{point}")
         return values
-
-
-def is_csv(path: Path) -> bool:
-    return path.name.endswith((".csv", ".csv.gz"))
 
 
 def is_npy(path: Path) -> bool:
     return path.suffix == ".npy"
 
 
-def read_table(path: Path, required: Sequence[str], text: Sequence[str] = (), only_required: bool = False) -> Table:
-    """Reads .csv, .csv.gz or .parquet. Columns named in `text` are read as text, so that 007 keeps its zeros."""
-    _require_file(path)
+def read_table(
+    path: Path, config: FilesConfig, roles: Sequence[str], text: Sequence[str] = (), only_roles: bool = False
+) -> Table:
+    """Reads delimited text or .parquet, which must have the columns of these roles (keys of dataset.columns).
+
+    Columns named in `text` are read as text, so that 007 keeps its zeros. `only_roles` leaves out all others.
+    """
+    require_file(path)
     if not is_csv(path) and path.suffix != ".parquet":
-        raise UserError(f"{path}: unknown kind of file; must end in .csv, .csv.gz or .parquet")
+        raise UserError(f"{path}: unknown kind of file; must end in {', '.join(SUFFIXES)} or .parquet")
+    required = [getattr(config.columns, role) for role in roles]
     try:
-        columns = _columns(path)
-        for column in required:
+        columns = _columns(path, config, required)
+        for role, column in zip(roles, required, strict=True):
             if column not in columns:
-                raise UserError(f"{path}: no column {column!r}; it has {', '.join(map(repr, columns)) or 'none'}")
-        wanted = list(required) if only_required else columns
-        frame = _read_csv(path, text)[wanted] if is_csv(path) else _read_parquet(path, wanted)
+                raise UserError(missing_column(path, config, role, columns))
+        wanted = required if only_roles else columns
+        if is_csv(path):
+            frame = read_cells(path, config, text)
+            numbers = [name for name in columns if is_numeric_dtype(frame[name]) and frame[name].notna().any()]
+            frame = frame[wanted]
+        else:
+            frame, numbers = _read_parquet(path, wanted), _numeric_columns(path, columns)
     except UserError:
         raise
     except Exception as error:  # on a damaged file the parsers raise almost anything
         kind = "CSV" if is_csv(path) else "Parquet"
         raise UserError(f"{path}: not a readable {kind} file ({one_line(error)})") from None
-    return Table(path, frame)
+    return Table(path, frame, config.columns, [name for name in numbers if name not in wanted])
 
 
-def _columns(path: Path) -> list[str]:
-    """The names of a file's columns, which must be unique and not empty."""
+def _columns(path: Path, config: FilesConfig, example: Sequence[str]) -> list[str]:
+    """The names of a file's columns, which must be unique and not empty, without those to ignore."""
     if is_csv(path):
-        # Read as a data row: in a header, pandas would rename the second of two columns with the same name.
-        columns = pd.read_csv(path, header=None, nrows=1, dtype=str, keep_default_na=False).iloc[0].tolist()
+        columns = read_header(path, config, example)
     else:
         import pyarrow.parquet
 
@@ -93,16 +111,7 @@ def _columns(path: Path) -> list[str]:
     duplicates = [column for i, column in enumerate(columns) if column in columns[:i]]
     if duplicates:
         raise UserError(f"{path}: two columns are named {duplicates[0]!r}")
-    return columns
-
-
-def _read_csv(path: Path, text: Sequence[str]) -> pd.DataFrame:
-    """Reads all columns: with usecols, pandas would not notice a line with too many cells."""
-    types = dict.fromkeys(text, str)
-    frame = pd.read_csv(path, dtype=types, keep_default_na=False, na_values=[""], low_memory=False)
-    if not isinstance(frame.index, pd.RangeIndex):
-        raise ValueError("line 2 has more cells than the header")
-    return frame
+    return [column for column in columns if column not in config.columns.ignore]
 
 
 def _read_parquet(path: Path, columns: list[str]) -> pd.DataFrame:
@@ -115,9 +124,19 @@ def _read_parquet(path: Path, columns: list[str]) -> pd.DataFrame:
     return frame.astype(dict.fromkeys(categorical, object))
 
 
-def read_npy(path: Path) -> Array:
-    """Maps an .npy file of numbers into memory."""
-    _require_file(path)
+def _numeric_columns(path: Path, columns: Sequence[str]) -> list[str]:
+    """Those of the columns of a Parquet file that hold numbers, told by its schema alone."""
+    import pyarrow.parquet
+    import pyarrow.types as kinds
+
+    schema = pyarrow.parquet.read_schema(path)
+    tests = (kinds.is_integer, kinds.is_floating, kinds.is_decimal)
+    return [name for name in columns if any(test(schema.field(name).type) for test in tests)]
+
+
+def read_npy(path: Path, kinds: str = "fiub") -> Array:
+    """Maps an .npy file of numbers into memory; `kinds` are NumPy's letters for what it may hold."""
+    require_file(path)
     try:
         array: Any = np.load(path, mmap_mode="r", allow_pickle=False)
     except Exception as error:  # NumPy's header parser raises almost anything on a damaged file
@@ -127,7 +146,7 @@ def read_npy(path: Path) -> Array:
         elif isinstance(error, EOFError) or "mmap length" in reason or "No data left" in reason:
             reason = "it is truncated"
         raise UserError(f"{path}: not a readable .npy file: {reason}") from None
-    if not isinstance(array, np.ndarray) or array.dtype.kind not in "fiub":
+    if not isinstance(array, np.ndarray) or array.dtype.kind not in kinds:
         content = getattr(array, "dtype", "an .npz archive")
         raise UserError(f"{path}: must hold an array of numbers, not {content}")
     return array
@@ -141,7 +160,7 @@ def as_integers(cells: pd.Series) -> Array | None:
     return values.astype(np.int64)
 
 
-def _require_file(path: Path) -> None:
+def require_file(path: Path) -> None:
     if not path.is_file():
         raise UserError(f"{path}: no such file")
 

@@ -45,7 +45,7 @@ BAD_TEXT = {
     "no column": ("edges", "src,dst", "from,to", "no column 'src'; it has 'from', 'to'"),
     "a column twice": ("edges", "src,dst", "src,src", "two columns are named 'src'"),
     "label of an unknown node": ("labels", "e,tea", "z,tea", "line 3: node 'z' is not a node of {folder}/features.csv"),
-    "fewer labels than nodes": ("labels", "e,tea\n", "", "5 rows for the 6 nodes of {folder}/features.csv"),
+    "no labels": ("labels", LABELS, "node,label\n", "has no row; some nodes need labels"),
     "label twice": ("labels", "e,tea", "f,milk", "line 3: node 'f' stands in line 2 already"),
     "no label column": ("labels", "node,label", "node,class", "no column 'label'; it has 'node', 'class'"),
     "no node column": ("labels", "node,label", "id,label", "no column 'node'; it has 'id', 'label'"),
@@ -226,7 +226,7 @@ def test_bad_parquet(tmp_path: Path) -> None:
         ({"features": None}, "dataset.features: must name a file"),
         ({"labels": None}, "dataset.labels: must name a file"),
         ({"edges": "nowhere.csv"}, "nowhere.csv: no such file"),
-        ({"edges": "README.md"}, "README.md: unknown kind of file; must end in .csv, .csv.gz or .parquet"),
+        ({"edges": "README.md"}, "README.md: unknown kind of file; must end in .csv, .tsv, .txt, .csv.gz,"),
         (
             {"split": None, "train_fraction": 0.01},
             "dataset.train_fraction=0.01 of 5 labelled nodes: the training set is",

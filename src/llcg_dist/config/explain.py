@@ -1,0 +1,64 @@
+"""One-line messages for what Hydra and OmegaConf raise about settings."""
+
+import difflib
+import importlib.resources
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from llcg_dist.config.keys import did_you_mean, unknown_key
+
+_KEY = r".* full_key: (\S+)"
+_MESSAGES: list[tuple[str, Callable[..., str]]] = [
+    (f"Key '[^']+' (?:is )?not in '\\w+'{_KEY}", unknown_key),
+    (
+        f"Invalid value '(.*)', expected one of \\[(.*?)\\]{_KEY}",
+        lambda value, choices, key: (
+            f"{key}={value}: must be one of {choices}{did_you_mean(value, choices.split(', '))}"
+        ),
+    ),
+    (
+        f"Value '(.*)' of type '\\w+' could not be converted to (\\w+){_KEY}",
+        lambda value, kind, key: f"{key}={value}: must be of type {kind.lower()}",
+    ),
+    (
+        f"Value '(.*)' of type '\\w+' is incompatible with type hint 'Union\\[(.*?)\\]'{_KEY}",
+        lambda value, kinds, key: f"{key}={value}: must be of type {kinds.replace(', ', ' or ')}",
+    ),
+    (f"field '[^']+' is not Optional{_KEY}", lambda key: f"{key}=null: must have a value"),
+    (f"Value (.*) \\(\\w+\\) is not a valid input{_KEY}", lambda value, key: f"{key}={value}: must be one word"),
+]
+"""OmegaConf's messages, on one line, and ours for them."""
+
+
+def explain(error: Exception) -> str:
+    """One line with the key and the cause; Hydra's own messages run over several lines and end in its search path."""
+    text = str(error) if error.__cause__ is None else f"{error} {error.__cause__}"
+    text = " ".join(text.split())
+    for pattern, message in _MESSAGES:
+        if found := re.search(pattern, text):
+            return message(*found.groups())
+    no_option = re.search(
+        r"Could not (?:find|load) '([^']+)'(?: Available options in '([^']+)': (.*?)(?: Config search|$))?", text
+    )
+    if no_option:
+        group = no_option[2] or no_option[1].partition("/")[0]  # of several experiments Hydra names the file only
+        option = no_option[1].removeprefix(f"{group}/")
+        return f"{group}={option}: must be one of {_choices(group, option, (no_option[3] or '').split())}"
+    override = getattr(error, "override", None)
+    if override:
+        return f"{override}: cannot be read as a setting (key=value in Hydra's grammar)"
+    return f"settings: {text.split(' Config search path')[0] or type(error).__name__}"
+
+
+def _choices(group: str, option: str, listed: Sequence[str]) -> str:
+    """The files of a group, the nearest to the option first, three of each sub-folder; Hydra lists no sub-folders."""
+    folder = Path(str(importlib.resources.files("llcg_dist.conf"))) / group
+    names = sorted(path.relative_to(folder).with_suffix("").as_posix() for path in folder.rglob("*.yaml")) or listed
+    nearest = difflib.get_close_matches(option, names, n=3, cutoff=0.4)
+    shown: dict[str, list[str]] = {}
+    for name in [*nearest, *(name for name in names if name not in nearest)]:
+        shown.setdefault(name.rpartition("/")[0], []).append(name)
+    first = [name for inside, all_of in shown.items() for name in (all_of[:3] if inside else all_of)]
+    more = sorted(f"conf/{group}/{inside}" for inside, all_of in shown.items() if inside and len(all_of) > 3)
+    return ", ".join(first) + (f"; more in {', '.join(more)}" if more else "") + did_you_mean(option, names)

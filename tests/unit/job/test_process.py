@@ -1,0 +1,93 @@
+"""How a rank hears of signals: wherever they meet it, also in the moment in which it ends."""
+
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+
+import pytest
+
+from llcg_dist import train
+from llcg_dist.job import process
+from llcg_dist.job.process import Stopped, install_signal_handlers
+
+
+def ended(code: str) -> tuple[int, str, float]:
+    """Exit code, stderr and seconds of a process that runs this code after it has installed the handlers."""
+    before = (
+        "import os, signal, sys, time\nfrom llcg_dist.job.process import *\nfrom llcg_dist.job.process import Stopped\n"
+    )
+    started = time.monotonic()
+    command = [sys.executable, "-c", before + textwrap.dedent(code)]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    return run.returncode, run.stderr, time.monotonic() - started
+
+
+LOST = """
+    class Ends:
+        def __del__(self):
+            os.kill(os.getpid(), signal.{name})
+            sum(range(1000))
+
+    install_signal_handlers()
+    try:
+        Ends()
+        time.sleep(20)
+    except {caught} as stopped:
+        ignore_signals()
+        sys.exit({code})
+"""
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGINT"])
+def test_a_signal_that_meets_a_destructor_is_not_lost(name: str) -> None:
+    code, err, seconds = ended(LOST.format(name=name, caught="Stopped", code="128 + stopped.signal"))
+    assert (code, err) == (128 + getattr(signal, name), "")
+    assert seconds < 15
+
+
+def test_other_errors_of_a_destructor_are_still_shown() -> None:
+    code, err, _ = ended(
+        """
+        class Ends:
+            def __del__(self):
+                raise ValueError("of its own")
+
+        install_signal_handlers()
+        Ends()
+        """
+    )
+    assert code == 0
+    assert "ValueError: of its own" in err
+
+
+def test_a_signal_just_after_the_last_moment_of_a_job_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It comes when the work is done and the signals are about to be ignored."""
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)}
+
+    def meets_a_signal() -> None:
+        process.ignore_signals()
+        raise Stopped(signal.SIGTERM)
+
+    monkeypatch.setattr(train, "_run_and_explain", lambda overrides: 0)
+    monkeypatch.setattr(train, "ignore_signals", meets_a_signal)
+    try:
+        assert train.main([]) == 143
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+        sys.unraisablehook = sys.__unraisablehook__
+
+
+def test_handlers_raise_in_the_main_thread() -> None:
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)}
+    try:
+        install_signal_handlers()
+        with pytest.raises(Stopped) as stopped:
+            signal.raise_signal(signal.SIGINT)
+        assert stopped.value.signal == signal.SIGINT
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+        sys.unraisablehook = sys.__unraisablehook__

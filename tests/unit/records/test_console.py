@@ -1,0 +1,43 @@
+"""The console: what the progress line adds up, over a resume too."""
+
+from typing import Any
+
+import pytest
+
+from llcg_dist.config.compose import load_config
+from llcg_dist.records.console import Progress, end_progress_line
+
+CONFIG = load_config(["experiment=tiny", "num_rounds=4"])
+
+
+def row(round_: int, val: float | None) -> dict[str, Any]:
+    sent = {
+        "bytes_up": 400_000,
+        "bytes_down": 500_000,
+        "gradient_bytes": 0,
+        "feature_bytes": 0,
+        "control_bytes": 100_000,
+    }
+    return {"round": round_, "val_score": val, "train_loss": 1.0, "warnings": [], **sent}
+
+
+def test_megabytes_and_the_best_score_go_on_after_a_resume(capsys: pytest.CaptureFixture[str]) -> None:
+    at_once, resumed = Progress(CONFIG), Progress(CONFIG, 2, [row(1, 0.75), row(2, None)])
+    for round_, val in enumerate([0.75, None, 0.5], start=1):
+        at_once.round(row(round_, val))
+    undisturbed = capsys.readouterr().out.splitlines()[-1]
+    resumed.round(row(3, 0.5))
+    line = capsys.readouterr().out.splitlines()[-1]
+    assert "val 0.5000 (best 0.7500)" in line
+    assert "3.00 MB" in line
+    assert line.split("  ")[:4] == undisturbed.split("  ")[:4]
+
+
+def test_a_new_line_begins_on_a_terminal_only(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    end_progress_line()
+    assert capsys.readouterr().out == ""
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    end_progress_line()
+    assert capsys.readouterr().out == "\n"

@@ -1,6 +1,7 @@
 """The entry point `llcg COMMAND [hydra overrides]`: finds the command, runs it, and returns its exit code."""
 
 import os
+import shlex
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -10,12 +11,14 @@ from llcg_dist.cli.exit_codes import exit_code_of
 from llcg_dist.cli.help import USAGE, print_help
 from llcg_dist.errors import UserError
 from llcg_dist.records.console import print_error, say, table
+from llcg_dist.records.starts import COMMAND_VARIABLE
 
 # Commands import what they need when they are called: torch and DGL take seconds to import.
 
 
 def main() -> None:
     """The console script `llcg`."""
+    os.environ[COMMAND_VARIABLE] = shlex.join(["llcg", *sys.argv[1:]])
     try:
         code = run(sys.argv[1:])
     except BrokenPipeError:  # the reader of a pipe (head, less) has closed it

@@ -77,7 +77,8 @@ def _report(paths: list[str]) -> int:
         raise UserError("report: name at least one run directory, or a folder of them")
     page, results = write_report([Path(path) for path in paths])
     for title, rows in results.items():
-        say(f"{title}: mean ± standard deviation over seeds")
+        several = any(cell.std is not None for row in rows for cell in row.values())
+        say(title + (": mean ± standard deviation over seeds" if several else ""))
         say(table(list(rows[0]), [[cell.text for cell in row.values()] for row in rows]) + "\n")
     say(f"report in {page}")
     return 0

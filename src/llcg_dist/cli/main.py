@@ -34,6 +34,7 @@ def run(arguments: Sequence[str]) -> int:
         "train": _train,
         "doctor": _doctor,
         "report": _report,
+        "watch": _watch,
         "predict": _predict,
     }
     if not arguments or arguments[0] in ("-h", "--help", "help"):
@@ -82,6 +83,12 @@ def _report(paths: list[str]) -> int:
         say(table(list(rows[0]), [[cell.text for cell in row.values()] for row in rows]) + "\n")
     say(f"report in {page}")
     return 0
+
+
+def _watch(arguments: list[str]) -> int:
+    from llcg_dist.cli.watch.command import watch
+
+    return watch(arguments)
 
 
 def _predict(arguments: list[str]) -> int:

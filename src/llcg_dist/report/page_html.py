@@ -77,7 +77,7 @@ def _table_note(study: Study) -> str:
     return (
         "Final is the model after the last round; best is the round with the highest validation score, and the test "
         "score is that round's; the best of the distributed methods is marked. "
-        + (f"{' and '.join(gaps)}: difference of the test scores, in percentage points. " if gaps else "")
+        + (f"The {' and the '.join(gaps)} is the difference of the test scores, in percentage points. " if gaps else "")
         + "MB sent counts everything in both directions; the paper counts the machines' models on their way up only. "
         "A click on a column's head sorts by it, one on a legend hides a line."
     )

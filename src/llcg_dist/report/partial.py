@@ -1,31 +1,11 @@
 """What the rows of an unfinished run say so far, in the form of a summary.json."""
 
-import json
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from llcg_dist.records.columns import sent_bytes
 
 Row = dict[str, Any]
-
-
-def readable_rows(folder: Path) -> list[Row]:
-    """The rows of metrics.jsonl up to the first line that is not whole: a run may be writing it at this moment."""
-    rows: list[Row] = []
-    try:
-        lines = (folder / "metrics.jsonl").read_bytes().splitlines()
-    except OSError:
-        return rows
-    for line in lines:
-        try:
-            row = json.loads(line)
-        except (ValueError, RecursionError):
-            break
-        if not isinstance(row, dict) or row.get("round") != len(rows) + 1:
-            break
-        rows.append(row)
-    return rows
 
 
 def partial_summary(settings: dict[str, Any], rows: Sequence[Row], starts: Sequence[Row]) -> dict[str, Any]:

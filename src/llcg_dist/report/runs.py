@@ -14,8 +14,9 @@ from llcg_dist.config.compare import flat_dict
 from llcg_dist.errors import UserError, one_line
 from llcg_dist.records.classes import CLASSES_FILE
 from llcg_dist.records.columns import sent_bytes
+from llcg_dist.records.reading import readable_rows
 from llcg_dist.records.starts import read_starts
-from llcg_dist.report.partial import partial_summary, readable_rows
+from llcg_dist.report.partial import partial_summary
 
 Check = Callable[[Any], bool]
 
@@ -189,7 +190,7 @@ def _read(folder: Path, finished: bool = True) -> Run:
             _require(folder / "partition.json", part, _PART)
     if classes is not None:
         require_class_results(folder / CLASSES_FILE, classes)
-    return Run(folder, summary, rows, flat, partition, finished, classes, starts)
+    return Run(folder, summary, rows, flat, partition, finished, classes if finished else None, starts)
 
 
 def _read_if_there(path: Path) -> Any:

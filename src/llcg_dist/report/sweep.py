@@ -92,10 +92,12 @@ def _heat_map(study: Study, method: str, groups: Sequence[Group], row_key: str, 
     axes.set_yticks(range(len(rows)), [f"{value:g}" for value in rows])
     axes.set(xlabel=column_key, ylabel=row_key)
     others = [study.keys[key] for key in study.keys if key not in (row_key, column_key) and _differs(key, groups)]
-    spread = "mean ± standard deviation over seeds" if any("std" in row for row in data) else "mean"
-    caption = f"Final validation {study.metric} (%)" + (
-        f", mean over {', '.join(others)}." if others else f", {spread}." if len(data) < len(study.runs) else "."
-    )
+    caption = f"Final validation {study.metric} (%)"
+    if others:
+        caption += f", mean over {', '.join(others)}"
+    elif any("std" in row for row in data):
+        caption += ", mean ± standard deviation over seeds"
+    caption += "."
     name, title = (f"{study.keys[row_key]}{joint}{study.keys[column_key]}" for joint in ("_", " × "))
     return Figure(f"heat_{method}_{name}", f"{method}: {title}", caption, canvas, data, method=method)
 

@@ -186,6 +186,19 @@ def test_results_of_every_class(tmp_path: Path) -> None:
     assert ant == {"class": "ant", "precision %": "100.00", "recall %": "50.00", "F1 %": "66.67", "support": "2"}
 
 
+def test_results_of_every_label(tmp_path: Path) -> None:
+    """Of nodes with several labels there is no confusion matrix."""
+    labels = np.array([[1, 0], [1, 1], [0, 1]])
+    run = write_run(tmp_path / "a", [0.5])
+    scores = class_scores(np.array([[1, 0], [0, 1], [0, 0]], bool), labels, ["warm", "wet"])
+    write_class_results(run / "classes.json", {"task": "multilabel", "val": scores, "test": None})
+    page, _ = write_report([tmp_path])
+    assert "confusion" not in figures_of(page)
+    assert "F1 on the validation nodes (%)" in page.read_text()
+    warm = next(row for table in tables_of(page) for row in table if row.get("class") == "warm")
+    assert (warm["precision %"], warm["recall %"], warm["support"]) == ("100.00", "50.00", "2")
+
+
 def test_the_parts_have_the_names_of_the_classes(tmp_path: Path) -> None:
     run = write_run(tmp_path / "a", [0.5])
     (run / "partition.json").write_text(json.dumps(PARTITION | {"class_names": ["ant", "=bee()"]}))

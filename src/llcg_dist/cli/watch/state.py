@@ -44,7 +44,7 @@ class RunState:
         """`llcg on cora, 4 machines, started 2026-01-01T10:00:00 on host7`."""
         of = self.settings.get
         text = f"{of('algorithm.name', '?')} on {of('dataset.name', '?')}, {of('cluster.num_machines', '?')} machines"
-        return text + (f", started {self.start['date']} on {self.start['host']}" if "date" in self.start else "")
+        return text + (f", started {self.start['date']} on {self.start.get('host')}" if "date" in self.start else "")
 
     @property
     def planned_rounds(self) -> int:

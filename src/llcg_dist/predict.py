@@ -21,6 +21,9 @@ from llcg_dist.data.partition import ensure_store
 from llcg_dist.data.store import read_shard
 from llcg_dist.errors import UserError, one_line
 from llcg_dist.models import build_model
+from llcg_dist.records.classes import CLASSES_FILE, SHOWN_CLASSES, class_table, write_class_results
+from llcg_dist.records.console import table
+from llcg_dist.training.class_scores import class_results
 from llcg_dist.training.layerwise import FullGraphForward
 
 USAGE = """usage: llcg predict run_dir=RUN [which=best|final] [out=FILE] [a new graph]
@@ -37,7 +40,10 @@ A new graph, instead of the one the model was trained on (labels are not needed,
   dataset=files dataset.edges=FILE dataset.features=FILE
 
 Columns: node, class, probability. With several labels a node: node, class (those above one half, joined by ;),
-and probability_LABEL for each."""
+and probability_LABEL for each.
+
+On the run's own graph, precision, recall, F1 and support of every class on the validation and test nodes, and the
+confusion matrix, are written to FILE_classes.json, and those of the test nodes are printed."""
 
 _MODEL_FILES = {"best": "best.pt", "final": "model.pt"}
 _LOCATION_KEYS = ("partition.root", "dataset.root")
@@ -59,9 +65,35 @@ def predict(arguments: Sequence[str], say: Callable[[str], None] = lambda line: 
         _require_same_features(graph, trained, f"dataset.features={new.features}", request.run_dir)
     say(f"predicting {graph.num_nodes:,} nodes with {request.model_file}")
     logits = FullGraphForward(graph, model, config.evaluate.chunk, config.evaluate.scratch).logits()
-    table = prediction_table(logits, graph, trained)
-    _write(table, request.out)
+    _write(prediction_table(logits, graph, trained), request.out)
+    if graph is trained:
+        _report_classes(class_results(logits, graph), request, say)
     return request.out
+
+
+def _report_classes(results: dict[str, Any], request: "_Request", say: Callable[[str], None]) -> None:
+    """Writes the scores of every class beside the predictions, and says those of the test nodes (else validation).
+
+    A run of a version that wrote no classes.json gets its own, too.
+    """
+    results = {"model": request.which} | results
+    beside = request.out.with_name(f"{request.out.stem}_classes.json")
+    recorded = request.run_dir / CLASSES_FILE
+    try:
+        write_class_results(beside, results)
+        if request.which == "best" and not recorded.exists():
+            write_class_results(recorded, results)
+    except OSError as error:
+        raise UserError(f"{beside}: cannot be written ({error})") from None
+    split = "test" if results["test"] else "val"
+    if scores := results[split]:
+        say(f"{split} nodes of each class" + _shown(len(scores["classes"])))
+        say(table(*class_table(scores)))
+        say(f"all classes, with the confusion matrix, in {beside}")
+
+
+def _shown(number: int) -> str:
+    return f", the {SHOWN_CLASSES} most frequent of {number}" if number > SHOWN_CLASSES else ""
 
 
 def read_run_config(run_dir: Path, overrides: Sequence[str] = ()) -> Config:
@@ -103,7 +135,7 @@ class _Request:
         which = settings.pop("which", "best")
         if which not in _MODEL_FILES:
             raise UserError(f"which={which}: must be best or final")
-        self.model_file = self.run_dir / _MODEL_FILES[which]
+        self.which, self.model_file = which, self.run_dir / _MODEL_FILES[which]
         self.out = Path(settings.pop("out", self.run_dir / "predictions.csv"))
         if self.out.suffix not in (".csv", ".parquet"):
             raise UserError(f"out={self.out}: must end in .csv or .parquet")
@@ -146,12 +178,12 @@ def _require_same_features(graph: Graph, trained: Graph, file: str, run_dir: Pat
         raise UserError(f"{file}: feature column {i + 1} is {str(names[i])!r}, {trained_with}")
 
 
-def _write(table: pd.DataFrame, out: Path) -> None:
+def _write(predictions: pd.DataFrame, out: Path) -> None:
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         if out.suffix == ".csv":
-            table.to_csv(out, index=False, float_format="%.6g")
+            predictions.to_csv(out, index=False, float_format="%.6g")
         else:
-            table.to_parquet(out, index=False)
+            predictions.to_parquet(out, index=False)
     except OSError as error:
         raise UserError(f"out={out}: cannot be written ({error})") from None

@@ -1,11 +1,12 @@
 """One training, scored with both kinds of BatchNorm statistics, each with the bits that a run of its own would have."""
 
+import json
 from pathlib import Path
 
 import pytest
 import torch
 
-from tests.helpers.run_files import model_bytes, model_state, rows
+from tests.helpers.run_files import model_bytes, model_state, rows, summary
 from tests.helpers.training import TINY, on_loopback
 
 SCORES = ("val_score", "test_score")
@@ -41,6 +42,10 @@ def test_the_best_kind_is_that_with_the_better_validation_score(tmp_path: Path) 
         return on_loopback(tmp_path, kind, *settings)
 
     apart, best = {kind: run(kind) for kind in OTHER}, run("best")
+    for folder in (*apart.values(), best):  # classes.json is of best.pt, with the statistics that it was saved with
+        test = json.loads((folder / "classes.json").read_text())["test"]
+        hits = sum(row[i] for i, row in enumerate(test["confusion"]))
+        assert hits / test["nodes"] == pytest.approx(summary(folder)["test_score_at_best_val"], abs=1e-9)
     chosen = []
     for found, *of_each in zip(rows(best), *map(rows, apart.values()), strict=True):
         by_kind = dict(zip(apart, of_each, strict=True))

@@ -45,6 +45,7 @@ def test_a_longer_run_goes_on_where_the_shorter_ended(tmp_path: Path, capsys: py
     assert model_bytes(grown) == model_bytes(at_once)
     assert rows_without_times(grown) == rows_without_times(at_once)
     assert summary(grown)["total_bytes"] == summary(at_once)["total_bytes"]
+    assert (grown / "classes.json").read_bytes() == (at_once / "classes.json").read_bytes()
 
 
 def test_other_settings_are_refused_with_the_keys_that_differ(tmp_path: Path) -> None:
@@ -69,13 +70,15 @@ def test_torn_checkpoints_are_passed_over(
 ) -> None:
     run_dir = shutil.copytree(undisturbed, tmp_path / "run")
     shutil.copytree(undisturbed.parent / "parts", tmp_path / "parts")
-    for name in ("summary.json", "model.pt"):
+    classes = (run_dir / "classes.json").read_bytes()
+    for name in ("summary.json", "model.pt", "classes.json"):
         (run_dir / name).unlink()
     for path in (run_dir / "checkpoints").glob(f"*-r{ROUNDS:06d}-*"):
         path.write_bytes(path.read_bytes()[:-1])
     on_loopback(tmp_path, "run", *JOB)
     assert f"going on after round {ROUNDS - 1}\n" in capsys.readouterr().out
     assert_undisturbed(run_dir, undisturbed)
+    assert (run_dir / "classes.json").read_bytes() == classes  # by the best model, which an earlier start has saved
 
 
 @pytest.mark.parametrize("keep", [2, 3])

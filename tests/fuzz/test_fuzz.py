@@ -189,12 +189,12 @@ def test_records(good: Path, tmp_path: Path) -> None:
     run_dir = tmp_path / "run"
     shutil.copytree(good / "run", run_dir)
     config = load_config([*TINY, f"partition.root={good}/parts", f"run_dir={run_dir}"])
-    names = ("metrics.jsonl", "config.yaml", "summary.json", "partition.json")
+    names = ("metrics.jsonl", "config.yaml", "summary.json", "partition.json", "classes.json", "starts.json")
     contents = {name: (run_dir / name).read_bytes() for name in names}
 
     def attempt(chance: random.Random) -> None:
         name = chance.choice(sorted(contents))
-        mutate = mutate_json if name in ("summary.json", "partition.json") else mutate_bytes
+        mutate = mutate_json if name.endswith(".json") else mutate_bytes
         with damaged(run_dir / name, mutate(chance, contents[name])):
             inspect_run_dir(config, run_dir)
             read_rows(run_dir, 2)

@@ -1,5 +1,6 @@
 """llcg predict: the user's ids and class names, the scores of training, and the run's own model."""
 
+import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -79,6 +80,37 @@ def test_class_and_probability_of_every_node(home: Path, run_dir: Path) -> None:
     assert right.mean() > 0.5
 
 
+def recorded_classes(path: Path) -> dict[str, Any]:
+    return json.loads(path.read_text())
+
+
+def test_the_scores_of_every_class(home: Path, run_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Written at the end of the run, and again by predict, which shows those of the test nodes."""
+    written = recorded_classes(run_dir / "classes.json")
+    assert written["model"] == "best"
+    test = written["test"]
+    assert [row["class"] for row in test["classes"]] == NAMES.tolist()
+    hits = sum(test["confusion"][i][i] for i in range(3))
+    assert hits / test["nodes"] == pytest.approx(summary(run_dir)["test_score_at_best_val"])
+    val = written["val"]
+    assert sum(val["confusion"][i][i] for i in range(3)) / val["nodes"] == pytest.approx(
+        summary(run_dir)["best_val_score"]
+    )
+    (run_dir / "classes.json").rename(run_dir / "earlier.json")  # as in a run of an earlier version
+    assert run(["predict", f"run_dir={run_dir}", f"out={home / 'shown.csv'}"]) == 0
+    said = capsys.readouterr().out
+    for row in test["classes"]:
+        assert f"{100 * row['f1']:.2f}" in said
+    for path in (home / "shown_classes.json", run_dir / "classes.json"):
+        assert recorded_classes(path)["test"] == test
+    assert run(["predict", f"run_dir={run_dir}", f"out={home / 'f.csv'}", "which=final"]) == 0
+    final = recorded_classes(home / "f_classes.json")
+    assert final["model"] == "final"
+    hits = sum(final["test"]["confusion"][i][i] for i in range(3))
+    assert hits / final["test"]["nodes"] == pytest.approx(summary(run_dir)["final_test_score"])
+    assert recorded_classes(run_dir / "classes.json")["model"] == "best"
+
+
 def test_the_last_rounds_model(home: Path, run_dir: Path) -> None:
     table = predictions(run_dir, "which=final", f"out={home / 'final.parquet'}")
     labels = pd.read_csv(home / "labels.csv")["label"]
@@ -156,6 +188,12 @@ def test_several_labels_a_node(home: Path, tmp_path: Path) -> None:
     (store,) = tmp_path.glob("parts/files*")
     test = np.load(store / "global" / "split.npy") == 3
     predicted, right = probability[test] > 0.5, true[test] == 1
+    classes = recorded_classes(tmp_path / "classes.json")
+    assert classes["task"] == "multilabel"
+    hits = (predicted & right).sum(axis=0).tolist()
+    assert [(row["class"], row["true_positives"]) for row in classes["test"]["classes"]] == [
+        *zip(names, hits, strict=True)
+    ]
     f1 = 2 * (predicted & right).sum() / (predicted.sum() + right.sum())
     assert f1 == pytest.approx(summary(tmp_path)["test_score_at_best_val"])
 

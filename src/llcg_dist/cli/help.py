@@ -30,6 +30,7 @@ USAGE = """usage: llcg COMMAND [key=value ...]
   llcg doctor      say what would keep a job from working, what it needs and sends, before anything starts
   llcg train -m    sweep: one job for each combination of key=a,b,c (docs/launch.md)
   llcg report      compare runs or sweeps in tables, figures and one HTML page: llcg report PATH...
+  llcg watch       follow a run in the terminal: curves, bytes, phases, who is slow: llcg watch RUN [--once]
   llcg predict     write class and probability per node: llcg predict run_dir=RUN
 
 Settings are Hydra overrides: groups (algorithm=psgd_pa, model=gcn, partition=random) and keys (algorithm.K=16).
@@ -49,6 +50,11 @@ def print_help(command: str, arguments: Sequence[str] = ()) -> None:
         from llcg_dist.predict import USAGE as PREDICT_USAGE
 
         say(PREDICT_USAGE)
+        return
+    if command == "watch":
+        from llcg_dist.cli.watch.command import USAGE as WATCH_USAGE
+
+        say(WATCH_USAGE)
         return
     if command == "doctor":
         from llcg_dist.cli.doctor import USAGE as DOCTOR_USAGE

@@ -1,6 +1,7 @@
 """The entry point `llcg COMMAND [hydra overrides]`: finds the command, runs it, and returns its exit code."""
 
 import os
+import shlex
 import signal
 import sys
 from collections.abc import Callable, Sequence
@@ -13,6 +14,7 @@ from llcg_dist.cli.settings import asks_for_settings, show_settings
 from llcg_dist.config.keys import did_you_mean
 from llcg_dist.errors import UserError
 from llcg_dist.records.console import print_error, say, table
+from llcg_dist.records.starts import COMMAND_VARIABLE
 
 _WITH_SETTINGS = ("train", "partition", "doctor")
 """Commands whose arguments are Hydra overrides."""
@@ -22,6 +24,7 @@ _WITH_SETTINGS = ("train", "partition", "doctor")
 
 def main() -> None:
     """The console script `llcg`."""
+    os.environ[COMMAND_VARIABLE] = shlex.join(["llcg", *sys.argv[1:]])
     try:
         code = run(sys.argv[1:])
     except BrokenPipeError:  # the reader of a pipe (head, less) has closed it
@@ -38,6 +41,7 @@ def run(arguments: Sequence[str]) -> int:
         "train": _train,
         "doctor": _doctor,
         "report": _report,
+        "watch": _watch,
         "predict": _predict,
     }
     if not arguments or arguments[0] in ("-h", "--help", "help"):
@@ -88,10 +92,17 @@ def _report(paths: list[str]) -> int:
         raise UserError("report: name at least one run directory, or a folder of them")
     page, results = write_report([Path(path) for path in paths])
     for title, rows in results.items():
-        say(f"{title}: mean ± standard deviation over seeds")
+        several = any(cell.std is not None for row in rows for cell in row.values())
+        say(title + (": mean ± standard deviation over seeds" if several else ""))
         say(table(list(rows[0]), [[cell.text for cell in row.values()] for row in rows]) + "\n")
     say(f"report in {page}")
     return 0
+
+
+def _watch(arguments: list[str]) -> int:
+    from llcg_dist.cli.watch.command import watch
+
+    return watch(arguments)
 
 
 def _predict(arguments: list[str]) -> int:

@@ -81,6 +81,15 @@ class Observer:
             )
 
     def finish(self, theta: Tensor, ledger: Ledger, audit: Row | None) -> Row:
-        """Writes the last model, summary.json and wire.json."""
-        self._recorder.save_model("model.pt", self._evaluator.finished_model(theta))
+        """Writes the last model, classes.json, summary.json and wire.json.
+
+        The class results come before summary.json, which says that the run is finished: a run that is stopped in
+        between writes them when it is resumed.
+        """
+        final = self._evaluator.finished_model(theta)
+        self._recorder.save_model("model.pt", final)
+        best_round = self._recorder.best_round
+        best = self._recorder.saved_model("best.pt") if best_round else None
+        model = {"model": "best", "round": best_round} if best else {"model": "final", "round": self._config.num_rounds}
+        self._recorder.save_class_results(model | self._evaluator.class_results(best or final))
         return self._recorder.finish(peak_rss_mb(), ledger, audit)

@@ -15,4 +15,7 @@ def record_partition(run_dir: Path, manifest: dict[str, Any], full_graph: Shard)
         return
     keys = ("partitioner", "seed", "num_parts", "num_nodes", "num_edges", "cut_edges", "label_counts", "parts")
     between = edges_between_parts(full_graph.graph, full_graph.extra["assignment"], manifest["num_parts"])
-    write_json(path, {key: manifest[key] for key in keys} | {"edges_between_parts": between.tolist()})
+    names = full_graph.graph.names.get("class")
+    class_names = {} if names is None else {"class_names": [str(name) for name in names]}
+    content = {key: manifest[key] for key in keys} | class_names
+    write_json(path, content | {"edges_between_parts": between.tolist()})

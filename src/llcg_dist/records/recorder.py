@@ -3,6 +3,7 @@
 import io
 import logging
 import os
+import pickle
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -15,8 +16,11 @@ from llcg_dist.comm.ledger import Ledger
 from llcg_dist.config.compose import to_yaml
 from llcg_dist.config.schema import Config
 from llcg_dist.data.atomic_files import write_bytes, write_json
+from llcg_dist.errors import first_line
+from llcg_dist.records.classes import CLASSES_FILE, write_class_results
 from llcg_dist.records.loggers import Loggers
 from llcg_dist.records.rows import RoundResult, Row, read_rows, round_row, row_line, statistics_columns
+from llcg_dist.records.starts import record_start
 from llcg_dist.training.evaluation import Evaluation
 
 log = logging.getLogger(__name__)
@@ -41,7 +45,7 @@ class Recorder:
         """`start_round`: the round of the checkpoint that the run resumes from (0: none). `elapsed`: seconds of the run
         before that checkpoint. `constants`: metric, paper_mb_per_round and halo_bytes of the summary. `on_round` is
         called with every row, for the progress line."""
-        self._config, self._run_dir = config, run_dir
+        self._config, self._run_dir, self._start_round = config, run_dir, start_round
         self._on_round, self._constants = on_round, constants or {}
         self._started = time.perf_counter() - elapsed
         self._pending_models: dict[str, bytes] = {}
@@ -50,7 +54,8 @@ class Recorder:
         self._loggers = Loggers(config, run_dir, self.rows)
 
     def start(self) -> None:
-        """Writes config.yaml, and metrics.jsonl with the rows up to the checkpoint; rows after it are dropped."""
+        """Writes config.yaml, starts.json, and metrics.jsonl with the rows up to the checkpoint, without later ones."""
+        record_start(self._run_dir, self._constants.get("metric"), self._start_round)
         write_bytes(self._run_dir / "config.yaml", to_yaml(self._config).encode())
         write_bytes(self._run_dir / "metrics.jsonl", "".join(row_line(row) for row in self.rows).encode())
         self._metrics = (self._run_dir / "metrics.jsonl").open("r+b")
@@ -65,7 +70,11 @@ class Recorder:
     @property
     def best_score(self) -> float | None:
         """The best validation score so far; None where no round was evaluated."""
-        return max((row["val_score"] for row in self.rows if row["val_score"] is not None), default=None)
+        return max((row["val_score"] for row in self._evaluated_rows), default=None)
+
+    @property
+    def _evaluated_rows(self) -> list[Row]:
+        return [row for row in self.rows if row["val_score"] is not None]
 
     def round(
         self, result: RoundResult, evaluation: Evaluation | None, seconds_evaluate: float, checkpoint_columns: Row
@@ -96,6 +105,25 @@ class Recorder:
             self._write_models()
         except OSError as error:
             log.warning("%s not written: %s", name, error.strerror)
+
+    def saved_model(self, name: str) -> dict[str, Tensor] | None:
+        """The state_dict in a file of the run directory, or one that waits to be written; None where neither is."""
+        try:
+            content = self._pending_models.get(name) or (self._run_dir / name).read_bytes()
+            return torch.load(io.BytesIO(content), weights_only=True)
+        except (OSError, RuntimeError, EOFError, pickle.UnpicklingError) as error:
+            log.warning("%s cannot be read: %s", name, first_line(error))
+            return None
+
+    @property
+    def best_round(self) -> int | None:
+        """The round with the best validation score, whose model is best.pt; None where no round was evaluated."""
+        best = max(self._evaluated_rows, key=lambda row: row["val_score"], default=None)
+        return best["round"] if best else None
+
+    def save_class_results(self, results: Row) -> None:
+        """Writes classes.json."""
+        write_class_results(self._run_dir / CLASSES_FILE, results)
 
     def sync(self) -> None:
         """Flushes metrics.jsonl to disk (fsync); called before a checkpoint, which relies on the earlier rows."""
@@ -133,8 +161,7 @@ class Recorder:
 
     def _training_summary(self) -> Row:
         """The job, its scores and its local steps."""
-        evaluated = [row for row in self.rows if row["val_score"] is not None]
-        best = max(evaluated, key=lambda row: row["val_score"], default=None)
+        best = max(self._evaluated_rows, key=lambda row: row["val_score"], default=None)
         last = self.rows[-1]
         return {
             "algorithm": self._config.algorithm.name,

@@ -56,6 +56,7 @@ def round_row(result: RoundResult, evaluation: Evaluation | None, seconds_evalua
         "feature_id_bytes": traffic.feature_id_bytes,
         "feature_row_bytes": traffic.feature_row_bytes,
         "seconds_local": max((machine.seconds_local for machine in stats), default=0.0),
+        "seconds_local_by_part": [machine.seconds_local for machine in stats],
         "seconds_exchange": result.seconds_exchange,
         "seconds_correct": result.seconds_correct,
         "seconds_evaluate": seconds_evaluate,

@@ -6,8 +6,10 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
+from matplotlib.patches import Rectangle
+from matplotlib.text import Annotation
 
-from llcg_dist.report.figure import Figure, new_canvas
+from llcg_dist.report.figure import Figure, new_canvas, tag_series
 from llcg_dist.report.groups import Group, Study
 from llcg_dist.report.runs import Run
 from llcg_dist.report.style import BYTE_KINDS, MEMORY_ROLES, PHASES
@@ -26,11 +28,12 @@ def bar_figures(study: Study) -> list[Figure]:
 
 
 def _bytes(study: Study) -> Figure:
-    data = [{"group": g.label} | {key: _mean(g, key) for key in BYTE_KINDS} for g in study.groups]
+    columns = {key: f"MB {name}" for key, (name, _) in BYTE_KINDS.items()}
+    data = [{"group": g.label} | {columns[key]: _mean(g, key) / 1e6 for key in BYTE_KINDS} for g in study.groups]
     canvas, axes = _bar_axes(len(study.groups))
     left = np.zeros(len(data))
     for key, (name, colour) in BYTE_KINDS.items():
-        values = np.array([row[key] for row in data]) / 1e6
+        values = np.array([row[columns[key]] for row in data])
         axes.barh(range(len(data)), values, left=left, color=colour, label=name, height=0.7)
         left += values
     for i, total in enumerate(left):
@@ -122,6 +125,14 @@ def _finish(
     axes.tick_params(axis="y", length=0)
     axes.grid(axis="x", alpha=0.25, linewidth=0.6)
     axes.set_axisbelow(True)
+    for patch in axes.patches:
+        if isinstance(patch, Rectangle) and patch.get_width() > 0:
+            tag_series(patch, round(patch.get_y() + patch.get_height() / 2))
+    for text in axes.texts:
+        if isinstance(text, Annotation):
+            tag_series(text, round(text.xy[1]))
+    for index, label_text in enumerate(axes.get_yticklabels()):
+        tag_series(label_text, index)
     canvas.legend(loc="outside lower center", handlelength=1.2, **legend)
 
 
@@ -130,4 +141,4 @@ def _megabytes(value: float) -> str:
 
 
 def _seconds_text(value: float) -> str:
-    return f"{1000 * value:.0f} ms" if value < 1 else f"{value:.2f} s"
+    return f"{value:.3f} s" if value < 1 else f"{value:.2f} s"

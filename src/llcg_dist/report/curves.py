@@ -11,7 +11,8 @@ from llcg_dist.report.runs import Run
 def curve_figures(study: Study) -> list[Figure]:
     """The six figures of curves."""
     score = f"validation {study.metric} (%)"
-    band = "Lines are means over seeds, bands reach from the lowest to the highest seed."
+    several = any(len(group.runs) > 1 for group in study.groups)
+    band = "Lines are means over seeds, bands reach from the lowest to the highest seed." if several else ""
     return [
         _figure(
             "score_by_round", "Validation score by round", study, ("round", rounds), (score, "val_score", 100),

@@ -1,6 +1,8 @@
 """Figures: written as PNG, as SVG inside the page, and as CSV with the data that they show."""
 
+import base64
 import csv
+import html
 import io
 import json
 import re
@@ -9,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.backends.backend_svg import FigureCanvasSVG
@@ -39,6 +42,8 @@ class Figure:
     """For every axes: its position in the picture and the points of its lines, for the page's tooltips."""
     wide: bool = False
     """Whether it takes the full width of the page."""
+    method: str = ""
+    """The method that it is about, where that is one only: the page's filter hides it with the method."""
 
 
 def new_canvas(width: float = WIDTH, height: float = 3.6) -> Canvas:
@@ -46,10 +51,9 @@ def new_canvas(width: float = WIDTH, height: float = 3.6) -> Canvas:
     return Canvas(figsize=(width, height), dpi=_DPI, layout="constrained")
 
 
-def write_files(figure: Figure, folder: Path) -> None:
-    """Writes <name>.png and <name>.csv."""
-    save_png(figure.canvas, folder / f"{figure.name}.png")
-    write_csv(folder / f"{figure.name}.csv", figure.data)
+def files_of(figure: Figure) -> dict[str, bytes]:
+    """{file name: content} of the figure as PNG and of its data as CSV."""
+    return {f"{figure.name}.png": _png(figure.canvas), f"{figure.name}.csv": csv_bytes(figure.data)}
 
 
 def _lay_out(canvas: Canvas) -> None:
@@ -61,17 +65,47 @@ def _lay_out(canvas: Canvas) -> None:
 
 def save_png(canvas: Canvas, path: Path) -> None:
     """Writes a PNG without metadata, so that equal figures give equal files."""
+    path.write_bytes(_png(canvas))
+
+
+def _png(canvas: Canvas) -> bytes:
+    buffer = io.BytesIO()
     _lay_out(canvas)
-    FigureCanvasAgg(canvas).print_png(path, metadata={"Software": None})  # savefig would draw everything twice
+    FigureCanvasAgg(canvas).print_png(buffer, metadata={"Software": None})  # savefig would draw everything twice
+    return buffer.getvalue()
 
 
-def write_csv(path: Path, rows: Cells) -> None:
-    """Writes one line per row; the columns are the keys of all rows, in the order of first use."""
-    with path.open("w", newline="") as file:
-        keys = list(dict.fromkeys(key for row in rows for key in row))
-        writer = csv.DictWriter(file, keys, restval="")
-        writer.writeheader()
-        writer.writerows(rows)
+def csv_bytes(rows: Cells) -> bytes:
+    """A CSV file with one line per row; the columns are the keys of all rows, in the order of first use."""
+    buffer = io.StringIO(newline="")
+    keys = list(dict.fromkeys(key for row in rows for key in row))
+    writer = csv.writer(buffer)
+    writer.writerow(map(_no_formula, keys))
+    writer.writerows([_no_formula(row.get(key, "")) for key in keys] for row in rows)
+    return buffer.getvalue().encode()
+
+
+def _no_formula(cell: Any) -> Any:
+    """A text that a spreadsheet would take for a formula (=, +, -, @), with a quote before it; else the cell itself."""
+    return f"'{cell}" if isinstance(cell, str) and cell.startswith(("=", "+", "-", "@", "\t", "\r")) else cell
+
+
+def data_link(name: str, content: bytes, text: str) -> str:
+    """A link that saves a file whose content is inside the page, so that it goes wherever the page goes."""
+    kind = {".png": "image/png", ".csv": "text/csv", ".yaml": "text/yaml"}[Path(name).suffix]
+    source = f"data:{kind};base64,{base64.b64encode(content).decode()}"
+    return f'<a download="{html.escape(name)}" href="{source}">{html.escape(text)}</a>'
+
+
+def tag_series(artist: Artist, index: int) -> None:
+    """Marks what is drawn for the index-th group of a study: the page's script can hide it."""
+    artist.set_gid(f"series-{index}")
+
+
+def series_of(artist: Artist) -> int | None:
+    """The index that tag_series gave."""
+    gid = artist.get_gid() or ""
+    return int(gid.removeprefix("series-")) if gid.startswith("series-") else None
 
 
 def inline_svg(figure: Figure) -> str:
@@ -89,6 +123,7 @@ def inline_svg(figure: Figure) -> str:
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
     svg = re.sub(r' xmlns(:\w+)?="[^"]*"', "", svg)
     svg = re.sub(r'<svg[^>]*viewBox="([^"]*)"[^>]*>', r'<svg role="img" viewBox="\1">', svg, count=1)
+    svg = re.sub(r'<g id="(series|legend)-(\d+)">', r'<g data-\1="\2">', svg)
     svg = re.sub(r'<g id="[^"]*">', "<g>", svg)
     svg = re.sub(r'id="([^"]+)"', rf'id="{figure.name}-\1"', svg)
     svg = re.sub(r"(href=\"|url\()#", rf"\1#{figure.name}-", svg)

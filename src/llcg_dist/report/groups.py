@@ -37,6 +37,11 @@ class Group:
     """{dotted key: value} of the settings that differ between the groups of the study."""
     runs: list[Run]
 
+    @property
+    def finished(self) -> bool:
+        """Unfinished runs are groups of their own: their scores so far enter no mean of finished ones."""
+        return self.runs[0].finished
+
 
 @dataclass(frozen=True)
 class Study:
@@ -80,14 +85,15 @@ def _study(title: str, runs: Sequence[Run]) -> Study:
     differing = [key for key in keys if len({_text(run.settings.get(key)) for run in runs}) > 1]
     members = defaultdict(list)
     for run in runs:
-        members[run.method, _text([run.settings.get(key) for key in differing])].append(run)
-    label_keys = {method: _label_keys(method, differing, runs) for method, _ in members}
+        members[run.method, _text([run.settings.get(key) for key in differing]), not run.finished].append(run)
+    label_keys = {method: _label_keys(method, differing, runs) for method, *_ in members}
     distinguishing = [key for key in differing if any(key in keys_ for keys_ in label_keys.values())]
     short = _short_names(distinguishing)
     groups = []
-    for (method, _), group in sorted(members.items(), key=lambda item: _order(item[0][0], item[1][0], differing)):
+    for (method, *_), group in sorted(members.items(), key=lambda item: _order(item[0][0], item[1][0], differing)):
         values = {key: group[0].settings.get(key) for key in distinguishing}
         label = " ".join([method, *(f"{short[key]}={plain_text(values[key])}" for key in label_keys[method])])
+        label += "" if group[0].finished else " (unfinished)"
         groups.append(Group(label, method, values, sorted(group, key=lambda run: run.summary["seed"])))
     shared = {key: runs[0].settings.get(key) for key in keys if key not in differing}
     return Study(title, groups, short, shared)
@@ -119,6 +125,7 @@ def _order(method: str, run: Run, differing: Sequence[str]) -> tuple[Any, ...]:
     return (
         method_rank(method),
         method,
+        not run.finished,
         *((0, value, "") if is_numeric(value) else (1, 0, _text(value)) for value in values),
     )
 

@@ -9,6 +9,7 @@ from matplotlib.axis import Axis
 from matplotlib.figure import Figure as Canvas
 from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 
+from llcg_dist.report.figure import series_of, tag_series
 from llcg_dist.report.groups import Group
 from llcg_dist.report.runs import Run, is_number
 from llcg_dist.report.style import line_style, shade_of
@@ -36,24 +37,26 @@ def draw_lines(
     """
     series, data = [], []
     log = axes.get_xscale() == "log"
-    for group, style in zip(groups, styles(groups), strict=True):
+    for index, (group, style) in enumerate(zip(groups, styles(groups), strict=True)):
         x, values = _points(group, x_of, y_of, scale)
         if len(x) == 0:
             continue
         mean = np.nanmean(values, axis=0)
         if log and x[-1] <= 0:  # a method that sends nothing has no place on a logarithmic axis of bytes
-            axes.axhline(mean[-1], color=style["color"], linestyle=style["linestyle"], linewidth=1, label=group.label)
+            level = {"color": style["color"], "linestyle": style["linestyle"], "linewidth": 1}
+            tag_series(axes.axhline(mean[-1], label=group.label, **level), index)
             continue
-        axes.plot(x, mean, label=group.label, markevery=max(1, len(x) // 10), **style)
+        (line,) = axes.plot(x, mean, label=group.label, markevery=max(1, len(x) // 10), **style)
+        tag_series(line, index)
         errors = _errors(group, y_of, error_of, scale) if error_of else np.zeros_like(values)
         low, high = np.nanmin(values - errors, axis=0), np.nanmax(values + errors, axis=0)
         if len(group.runs) > 1 or error_of:
-            axes.fill_between(x, low, high, color=style["color"], alpha=0.15, linewidth=0)
+            tag_series(axes.fill_between(x, low, high, color=style["color"], alpha=0.15, linewidth=0), index)
         points = {"x": [float(f"{v:.6g}") for v in x], "y": [float(f"{v:.6g}") for v in mean]}
-        series.append({"label": group.label, "color": style["color"], **points})
+        series.append({"series": index, "label": group.label, "color": style["color"], **points})
         for i, value in enumerate(x):
-            spread = {"low": low[i] / scale, "high": high[i] / scale, "seeds": len(group.runs)}
-            data.append({"group": group.label, "x": value, "mean": mean[i] / scale, **spread})
+            spread = {"low": low[i], "high": high[i], "seeds": len(group.runs)}
+            data.append({"group": group.label, "x": value, "mean": mean[i], **spread})
     return series, data
 
 
@@ -68,7 +71,8 @@ def styles(groups: Sequence[Group]) -> list[dict[str, Any]]:
         rest = list(dict.fromkeys(_values(other, varied[1:]) for other in same_method))
         index = first.index(_values(group, varied[:1]))
         dash = rest.index(_values(group, varied[1:])) if len(rest) > 1 else index
-        group_styles.append(line_style(group.method, shade_of(index, len(first)), dash))
+        style = line_style(group.method, shade_of(index, len(first)), dash)
+        group_styles.append(style if group.finished else style | {"linestyle": ":"})
     return group_styles
 
 
@@ -115,7 +119,11 @@ def legend(canvas: Canvas, axes: Axes) -> None:
     handles, labels = axes.get_legend_handles_labels()
     if handles:
         _, columns = legend_shape(labels, canvas.get_size_inches()[0])
-        canvas.legend(handles, labels, loc="outside lower center", ncols=columns, handlelength=3.2)
+        drawn = canvas.legend(handles, labels, loc="outside lower center", ncols=columns, handlelength=3.2)
+        for handle, *entry in zip(handles, drawn.legend_handles, drawn.get_texts(), strict=True):
+            for artist in entry:
+                if artist is not None and (index := series_of(handle)) is not None:
+                    artist.set_gid(f"legend-{index}")
 
 
 def legend_shape(labels: Sequence[str], width: float) -> tuple[int, int]:

@@ -1,5 +1,6 @@
 "use strict";
-// Without this file everything on the page can be read; with it tables sort and curves tell their values.
+// Without this file everything on the page can be read; with it tables sort, curves tell their values, a click on a
+// legend hides a line, and methods can be filtered.
 for (const table of document.querySelectorAll("table")) {
   const heads = [...table.querySelectorAll("th")], body = table.tBodies[0];
   heads.forEach((head, column) => {
@@ -17,6 +18,51 @@ for (const table of document.querySelectorAll("table")) {
     });
   });
 }
+const hiddenMethods = new Set(), hiddenLines = new Map();
+const methodsOf = element => JSON.parse(element.closest("section").dataset.methods);
+const isHidden = (figure, series) =>
+  hiddenMethods.has(methodsOf(figure)[series]) || Boolean(hiddenLines.get(figure)?.has(series));
+function show() {
+  for (const element of document.querySelectorAll("tr[data-method], li[data-method], figure[data-method]"))
+    element.hidden = hiddenMethods.has(element.dataset.method);
+  for (const figure of document.querySelectorAll("figure")) {
+    const methods = methodsOf(figure);
+    for (const drawn of figure.querySelectorAll("[data-series]"))
+      drawn.style.display = isHidden(figure, +drawn.dataset.series) ? "none" : "";
+    for (const entry of figure.querySelectorAll("[data-legend]")) {
+      entry.style.display = hiddenMethods.has(methods[entry.dataset.legend]) ? "none" : "";
+      entry.classList.toggle("off", Boolean(hiddenLines.get(figure)?.has(+entry.dataset.legend)));
+    }
+  }
+}
+for (const entry of document.querySelectorAll("[data-legend]")) {
+  const toggle = () => {
+    const figure = entry.closest("figure"), series = +entry.dataset.legend;
+    if (!hiddenLines.has(figure)) hiddenLines.set(figure, new Set());
+    const lines = hiddenLines.get(figure);
+    if (!lines.delete(series)) lines.add(series);
+    show();
+  };
+  entry.addEventListener("click", toggle);
+  if (entry.querySelector("text")) {
+    entry.setAttribute("tabindex", "0");
+    entry.setAttribute("role", "button");
+    entry.addEventListener("keydown", event => { if (event.key === "Enter") toggle(); });
+  }
+}
+const allMethods = [...new Set([...document.querySelectorAll("section")].flatMap(methodsOf))];
+if (allMethods.length > 1) {
+  const filter = document.createElement("fieldset"), title = document.createElement("legend");
+  filter.className = "filter"; title.textContent = "methods"; filter.append(title);
+  for (const method of allMethods) {
+    const label = document.createElement("label"), box = document.createElement("input");
+    box.type = "checkbox"; box.checked = true; box.value = method;
+    box.addEventListener("change", () => { hiddenMethods[box.checked ? "delete" : "add"](method); show(); });
+    label.append(box, method);
+    filter.append(label);
+  }
+  document.querySelector("section").before(filter);
+}
 for (const figure of document.querySelectorAll("figure")) {
   const script = figure.querySelector("script");
   if (!script) continue;
@@ -31,10 +77,11 @@ for (const figure of document.querySelectorAll("figure")) {
   svg.addEventListener("pointermove", event => {
     const at = new DOMPoint(event.clientX, event.clientY).matrixTransform(svg.getScreenCTM().inverse());
     const plot = plots.find(({box: [x0, y0, x1, y1]}) => at.x >= x0 && at.x <= x1 && at.y >= y0 && at.y <= y1);
-    if (!plot || !plot.series.length) return hide();
+    const shown = plot ? plot.series.filter(line => !isHidden(figure, line.series)) : [];
+    if (!shown.length) return hide();
     const [x0, y0, x1, y1] = plot.box, [low, high] = plot.xlim.map(x => scaled(x, plot.log[0]));
     const place = x => x0 + (scaled(x, plot.log[0]) - low) / (high - low) * (x1 - x0);
-    const near = plot.series.map(line => {
+    const near = shown.map(line => {
       let best = 0;
       line.x.forEach((x, i) => { if (Math.abs(place(x) - at.x) < Math.abs(place(line.x[best]) - at.x)) best = i; });
       return {...line, at: line.x[best], value: line.y[best]};

@@ -1,4 +1,4 @@
-"""Finds, reads and checks the records of finished runs."""
+"""Finds, reads and checks the records of runs, finished or not."""
 
 import json
 import math
@@ -12,7 +12,11 @@ import yaml
 
 from llcg_dist.config.compare import flat_dict
 from llcg_dist.errors import UserError, one_line
+from llcg_dist.records.classes import CLASSES_FILE
 from llcg_dist.records.columns import sent_bytes
+from llcg_dist.records.reading import readable_rows
+from llcg_dist.records.starts import read_starts
+from llcg_dist.report.partial import partial_summary
 
 Check = Callable[[Any], bool]
 
@@ -39,13 +43,13 @@ def _is_text(value: Any) -> bool:
     return isinstance(value, str)
 
 
-_OPTIONAL_NUMBERS = ("final_val_score", "best_val_score", "test_score_at_best_val", "peak_rss_mb_machine")
+_OPTIONAL_NUMBERS: tuple[str, ...] = ("final_val_score", "best_val_score", "test_score_at_best_val")
+_OPTIONAL_NUMBERS += ("peak_rss_mb_machine", "peak_rss_mb_server", "paper_mb_per_round")
 _SUMMARY: dict[str, Check] = (
     dict.fromkeys(("algorithm", "dataset", "model", "metric"), _is_text)
     | dict.fromkeys(("seed", "num_machines", "local_steps_total", "total_bytes"), _is_count)
     | dict.fromkeys(_OPTIONAL_NUMBERS, _optional(is_number))
-    | dict.fromkeys(("mb_up_per_round", "mb_down_per_round", "feature_mb_per_round", "paper_mb_per_round"), is_number)
-    | dict.fromkeys(("seconds_total", "peak_rss_mb_server"), is_number)
+    | dict.fromkeys(("mb_up_per_round", "mb_down_per_round", "feature_mb_per_round", "seconds_total"), is_number)
 )
 _ROW: dict[str, Check] = (
     dict.fromkeys(("round", "local_steps", "bytes_up", "bytes_down"), _is_count)
@@ -62,26 +66,39 @@ _PARTITION: dict[str, Check] = {
     "label_counts": _is_counts, "parts": lambda value: isinstance(value, list),
     "edges_between_parts": lambda value: isinstance(value, list) and all(_is_counts(row) for row in value),
 }  # fmt: skip
+_NAMES = {"class_names": lambda value: isinstance(value, list) and all(map(_is_text, value))}
+_CLASS = {"class": _is_text, "support": _is_count} | dict.fromkeys(("precision", "recall", "f1"), _optional(is_number))
 _PART: dict[str, Check] = {"nodes": _is_count, "train_nodes": _is_count, "label_counts": _is_counts}
 
 
 @dataclass(frozen=True)
 class Run:
-    """The records of one finished run."""
+    """The records of one run."""
 
     path: Path
     summary: dict[str, Any]
-    """summary.json"""
+    """summary.json; of an unfinished run, what its rows say so far."""
     rows: list[dict[str, Any]]
     """metrics.jsonl, a row per round."""
     settings: dict[str, Any]
     """config.yaml as {dotted key: value}."""
     partition: dict[str, Any] | None = field(default=None, repr=False)
     """partition.json, of methods that train on parts."""
+    finished: bool = True
+    classes: dict[str, Any] | None = field(default=None, repr=False)
+    """classes.json: the scores of every class; None in runs of versions that did not write it."""
+    starts: list[dict[str, Any]] = field(default_factory=list, repr=False)
+    """starts.json: command, version, date and host of each start."""
 
     @property
     def method(self) -> str:
         return str(self.summary["algorithm"])
+
+    @property
+    def rounds_text(self) -> str:
+        """`20`, or `7 of 20` of an unfinished run."""
+        planned = self.settings.get("num_rounds", "?")
+        return str(len(self.rows)) if self.finished else f"{len(self.rows)} of {planned}"
 
     def column(self, key: str) -> list[Any]:
         """One value per round; None where a row does not have the key."""
@@ -112,14 +129,16 @@ class Run:
 
 
 def find_runs(paths: Sequence[Path]) -> list[Run]:
-    """Every finished run in or below the folders, oldest first."""
+    """Every run in or below the folders that has a round to show, oldest first, and unfinished ones last."""
     for path in paths:
         if not path.is_dir():
             raise UserError(f"report: {path} is not a folder; name a run directory, or a folder of them")
     summaries = {summary for path in paths for summary in path.rglob("summary.json") if _is_record(summary)}
-    if not summaries:
-        raise UserError(f"report: no finished run (summary.json) in {', '.join(map(str, paths))}")
-    return [_read(summary.parent) for summary in sorted(summaries, key=lambda p: (p.stat().st_mtime, p))]
+    finished = [_read(summary.parent) for summary in sorted(summaries, key=lambda p: (p.stat().st_mtime, p))]
+    unfinished = [run for folder in find_unfinished(paths) if (run := _read_unfinished(folder)) is not None]
+    if not finished and not unfinished:
+        raise UserError(f"report: no run with a round to show (metrics.jsonl) in {', '.join(map(str, paths))}")
+    return finished + unfinished
 
 
 def find_unfinished(paths: Sequence[Path]) -> list[Path]:
@@ -133,28 +152,63 @@ def _is_record(summary: Path) -> bool:
     return (summary.parent / "config.yaml").exists() or (summary.parent / "metrics.jsonl").exists()
 
 
-def _read(folder: Path) -> Run:
+def _read_unfinished(folder: Path) -> Run | None:
+    """The rows so far of a run without summary.json; None where it has none yet, or no settings."""
+    if not (folder / "config.yaml").exists() or not readable_rows(folder):
+        return None
+    return _read(folder, finished=False)
+
+
+def _read(folder: Path, finished: bool = True) -> Run:
     """Reads the records of one run; raises UserError for damaged or incomplete files."""
     try:
-        summary = json.loads((folder / "summary.json").read_text())
-        rows = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
         settings = yaml.safe_load((folder / "config.yaml").read_text())
-        partition_file = folder / "partition.json"
-        partition = json.loads(partition_file.read_text()) if partition_file.exists() else None
+        if finished:
+            summary = json.loads((folder / "summary.json").read_text())
+            rows = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+        else:
+            summary, rows = {}, readable_rows(folder)
+        partition, classes = (_read_if_there(folder / name) for name in ("partition.json", CLASSES_FILE))
     except (ValueError, OSError, RecursionError, yaml.YAMLError) as error:
         raise UserError(f"report: cannot read the records in {folder}: {one_line(error)}") from None
-    _require(folder / "summary.json", summary, _SUMMARY)
+    if finished:
+        _require(folder / "summary.json", summary, _SUMMARY)
     for row in rows:
         _require(folder / "metrics.jsonl", row, _ROW)
     if [row["round"] for row in rows] != list(range(1, len(rows) + 1)) or not rows:
         raise UserError(f"report: {folder / 'metrics.jsonl'}: its rows are not those of rounds 1, 2, …")
     if not isinstance(settings, dict):
         raise UserError(f"report: {folder / 'config.yaml'}: holds no settings")
+    starts, flat = read_starts(folder), flat_dict(settings)
+    if not finished or summary.get("num_rounds", len(rows)) != len(rows):  # resumed with more rounds, and not done
+        finished, summary = False, partial_summary(flat, rows, starts)
+        _require(folder / "config.yaml", summary, _SUMMARY)
     if partition is not None:
         _require(folder / "partition.json", partition, _PARTITION)
+        _require(folder / "partition.json", {"class_names": [], **partition}, _NAMES)
         for part in partition["parts"]:
             _require(folder / "partition.json", part, _PART)
-    return Run(folder, summary, rows, flat_dict(settings), partition)
+    if classes is not None:
+        require_class_results(folder / CLASSES_FILE, classes)
+    return Run(folder, summary, rows, flat, partition, finished, classes if finished else None, starts)
+
+
+def _read_if_there(path: Path) -> Any:
+    return json.loads(path.read_text()) if path.exists() else None
+
+
+def require_class_results(path: Path, content: Any) -> None:
+    """Raises UserError unless this is the content of classes.json."""
+    _require(path, content, dict.fromkeys(("val", "test"), _optional(lambda value: isinstance(value, dict))))
+    for scores in (content[split] for split in ("val", "test") if content[split] is not None):
+        _require(path, scores, {"classes": lambda value: isinstance(value, list) and len(value) > 0})
+        size = len(scores["classes"])
+        for row in scores["classes"]:
+            _require(path, row, _CLASS)
+        matrix = scores.get("confusion")
+        rows_fit = isinstance(matrix, list) and all(_is_counts(row) and len(row) == size for row in matrix)
+        if matrix is not None and not (rows_fit and len(matrix) == size):
+            raise UserError(f"report: {path}: confusion is of the wrong kind")
 
 
 def _require(path: Path, content: Any, required: dict[str, Check]) -> None:

@@ -19,7 +19,7 @@ def sweep_figures(study: Study) -> list[Figure]:
     """For each method a line plot if one numeric setting was swept, a heat map for each pair if several were."""
     figures = []
     for method in dict.fromkeys(group.method for group in study.groups):
-        groups = [group for group in study.groups if group.method == method and _scores(group)]
+        groups = [group for group in study.groups if group.method == method and group.finished and _scores(group)]
         swept = [key for key in study.keys if _is_swept(key, groups)]
         if len(swept) == 1:
             figures.append(_line(study, method, groups, swept[0]))
@@ -52,9 +52,11 @@ def _line(study: Study, method: str, groups: Sequence[Group], key: str) -> Figur
         means = [float(np.mean(_scores(group))) for group in members]
         spreads = [_std(_scores(group)) for group in members]
         x = [group.keys[key] for group in members]
-        axes.errorbar(x, means, yerr=spreads, capsize=3, label=label, **line_style(method, shade_of(i, len(lines)), i))
+        bars: dict[str, Any] = {"yerr": spreads, "capsize": 3} if any(spreads) else {}
+        axes.errorbar(x, means, label=label, **bars, **line_style(method, shade_of(i, len(lines)), i))
         for value, mean, spread, group in zip(x, means, spreads, members, strict=True):
-            data.append({"line": label, key: value, "mean": mean, "std": spread, "seeds": len(group.runs)})
+            std = {"std": spread} if len(group.runs) > 1 else {}
+            data.append({"line": label, key: value, "mean": mean, **std, "seeds": len(group.runs)})
     values = sorted({group.keys[key] for group in groups})
     if values[0] > 0 and values[-1] / values[0] >= 8:
         axes.set_xscale("log")
@@ -64,8 +66,10 @@ def _line(study: Study, method: str, groups: Sequence[Group], key: str) -> Figur
     axes.grid(alpha=0.25, linewidth=0.6)
     if len(lines) > 1:
         canvas.legend(loc="outside lower center", ncols=2)
-    caption = f"The score after the last round for each value of {key}; bars are one standard deviation over seeds."
-    return Figure(f"sweep_{method}_{study.keys[key]}", f"{method}: {study.keys[key]}", caption, canvas, data)
+    caption = f"The score after the last round for each value of {key}"
+    caption += "; bars are one standard deviation over seeds." if any("std" in row for row in data) else "."
+    name, title = f"sweep_{method}_{study.keys[key]}", f"{method}: {study.keys[key]}"
+    return Figure(name, title, caption, canvas, data, method=method)
 
 
 def _heat_map(study: Study, method: str, groups: Sequence[Group], row_key: str, column_key: str) -> Figure:
@@ -80,18 +84,22 @@ def _heat_map(study: Study, method: str, groups: Sequence[Group], row_key: str, 
         scores = [score for group in cell for score in _scores(group)]
         if scores:
             means[i, j] = np.mean(scores)
-            spread = {"mean": means[i, j], "std": _std(scores), "runs": len(scores)}
-            data.append({row_key: row, column_key: column, **spread})
+            # A spread over other settings says nothing about the seeds.
+            std = {"std": _std(scores)} if len(cell) == 1 and len(scores) > 1 else {}
+            data.append({row_key: row, column_key: column, "mean": means[i, j], **std, "runs": len(scores)})
     _draw_cells(canvas, axes, means, data)
     axes.set_xticks(range(len(columns)), [f"{value:g}" for value in columns])
     axes.set_yticks(range(len(rows)), [f"{value:g}" for value in rows])
     axes.set(xlabel=column_key, ylabel=row_key)
     others = [study.keys[key] for key in study.keys if key not in (row_key, column_key) and _differs(key, groups)]
-    caption = f"Final validation {study.metric} (%), mean ± standard deviation over seeds" + (
-        f", and over {', '.join(others)}." if others else "."
-    )
+    caption = f"Final validation {study.metric} (%)"
+    if others:
+        caption += f", mean over {', '.join(others)}"
+    elif any("std" in row for row in data):
+        caption += ", mean ± standard deviation over seeds"
+    caption += "."
     name, title = (f"{study.keys[row_key]}{joint}{study.keys[column_key]}" for joint in ("_", " × "))
-    return Figure(f"heat_{method}_{name}", f"{method}: {title}", caption, canvas, data)
+    return Figure(f"heat_{method}_{name}", f"{method}: {title}", caption, canvas, data, method=method)
 
 
 def _draw_cells(canvas: Canvas, axes: Axes, means: Any, data: Sequence[dict[str, Any]]) -> None:
@@ -101,7 +109,7 @@ def _draw_cells(canvas: Canvas, axes: Axes, means: Any, data: Sequence[dict[str,
     for (i, j), mean in np.ndenumerate(means):
         if not np.isnan(mean):
             cell = next(texts)
-            text = f"{mean:.2f}" + (f"\n± {cell['std']:.2f}" if cell["runs"] > 1 else "")
+            text = f"{mean:.2f}" + (f"\n± {cell['std']:.2f}" if "std" in cell else "")
             axes.text(j, i, text, ha="center", va="center", size=8, color="black" if mean > middle else "white")
     axes.spines[:].set_visible(False)
     canvas.colorbar(image, ax=axes, shrink=0.85).outline.set_visible(False)

@@ -1,12 +1,14 @@
 """The tables of a study: results with a row per group of seeds, like Table 1 of the paper, and a row per run."""
 
-import html
+import os
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from llcg_dist.records.columns import sent_bytes
+from llcg_dist.report.gaps import compared_methods, gap_to
 from llcg_dist.report.groups import Group, Study, plain_text
 from llcg_dist.report.paper import paper_result
 from llcg_dist.report.runs import Run
@@ -26,11 +28,15 @@ Row = dict[str, Cell]
 
 
 def results_table(study: Study) -> list[Row]:
-    """Mean ± standard deviation over seeds; columns with the paper's numbers if it has some for one of the groups."""
+    """A row per group: means over its seeds, with standard deviations where it has several; scores in %.
+
+    Columns that no group has a value for are left out: the paper's numbers, the gaps, the state of unfinished runs.
+    """
     rows = [_result(study, group) for group in study.groups]
-    if not any(row["paper: test %"].text != EMPTY_CELL.text for row in rows):
-        for row in rows:
-            del row["paper: test %"], row["paper: MB"]
+    gaps = [[name] for name in rows[0] if name.startswith("gap to ")]
+    for names in [["state"], ["paper: test %", "paper: MB"], *gaps]:
+        if all(row[names[0]].text == EMPTY_CELL.text for row in rows):
+            rows = [{name: cell for name, cell in row.items() if name not in names} for row in rows]
     return rows
 
 
@@ -42,13 +48,16 @@ def _result(study: Study, group: Group) -> Row:
         return _mean([scale * value for value in values if value is not None], digits)
 
     paper = paper_result(group.runs[0])
+    state = ", ".join(f"{run.rounds_text} rounds" for run in group.runs)
     return {
         "method": Cell(group.method, group.method),
         **_setting_cells(study, group),
+        "state": EMPTY_CELL if group.finished else Cell(f"unfinished: {state}", "unfinished"),
         "seeds": Cell(str(len(group.runs)), len(group.runs)),
         "final val %": over_seeds("final_val_score", 100, 2),
         "best val %": over_seeds("best_val_score", 100, 2),
         "test % at best val": over_seeds("test_score_at_best_val", 100, 2),
+        **_gap_cells(study, group),
         "paper: test %": Cell(_plus_minus(paper["mean"], paper["std"], 2), paper["mean"], paper["std"])
         if paper
         else EMPTY_CELL,
@@ -61,57 +70,69 @@ def _result(study: Study, group: Group) -> Row:
     }
 
 
-# {key of summary.json: column} of the table of runs.
+def _gap_cells(study: Study, group: Group) -> Row:
+    """How many percentage points of the test score lie between the group and single, and plain averaging."""
+    cells = {}
+    for role, method in compared_methods(study).items():
+        gap = gap_to(study, group, role)
+        cells[f"gap to {method}"] = EMPTY_CELL if gap is None else Cell(f"{gap:+.2f}", gap)
+    return cells
+
+
+# {key of summary.json: (column, scale, digits)} of the table of runs.
 _RUN_COLUMNS = {
-    "final_val_score": "final val",
-    "best_val_score": "best val",
-    "test_score_at_best_val": "test at best val",
-    "mb_up_per_round": "MB up a round",
-    "mb_down_per_round": "MB down a round",
-    "feature_mb_per_round": "MB of features",
-    "paper_mb_per_round": "paper's MB",
-    "local_steps_total": "local steps",
-    "seconds_total": "seconds",
+    "final_val_score": ("final val %", 100, 2),
+    "best_val_score": ("best val %", 100, 2),
+    "test_score_at_best_val": ("test % at best val", 100, 2),
+    "mb_up_per_round": ("MB up a round", 1, 3),
+    "mb_down_per_round": ("MB down a round", 1, 3),
+    "feature_mb_per_round": ("MB of features a round", 1, 3),
+    "paper_mb_per_round": ("MB as the paper counts", 1, 3),
+    "local_steps_total": ("local steps", 1, 0),
+    "seconds_total": ("seconds", 1, 1),
 }
 
 
 def runs_table(study: Study) -> list[Row]:
-    """One row per run, from its summary.json."""
-    return [_run(study, group, run) for group in study.groups for run in group.runs]
+    """One row per run, from its summary.json, with scores in %, and where and when it was started first."""
+    names = run_names([run.path for run in study.runs])
+    return [_run(study, group, run, names[run.path]) for group in study.groups for run in group.runs]
 
 
-def _run(study: Study, group: Group, run: Run) -> Row:
-    numbers = {name: _number(run.summary[key]) for key, name in _RUN_COLUMNS.items()}
-    seed = run.summary["seed"]
+def _run(study: Study, group: Group, run: Run, name: str) -> Row:
+    numbers = {}
+    for key, (column, scale, digits) in _RUN_COLUMNS.items():
+        value = run.summary[key]
+        numbers[column] = EMPTY_CELL if value is None else Cell(f"{scale * value:,.{digits}f}", scale * value)
+    seed, start = run.summary["seed"], run.starts[0] if run.starts else {}
+    rounds = run.rounds_text + ("" if run.finished else ", unfinished")
     return {
-        "run": Cell(run.path.name, str(run.path)),
+        "run": Cell(name, str(run.path)),
         "method": Cell(run.method, run.method),
         **_setting_cells(study, group),
         "seed": Cell(str(seed), seed),
+        "rounds": Cell(rounds, len(run.rows)),
         **numbers,
+        **{key: Cell(str(start[key]), str(start[key])) if key in start else EMPTY_CELL for key in _ORIGIN},
     }
+
+
+_ORIGIN = ("host", "version", "date", "command")
+
+
+def run_names(paths: Sequence[Path]) -> dict[Path, str]:
+    """Names of runs: their folder and the one around it, a sweep's for example; longer where two would be the same."""
+    resolved = {path: path.resolve().parts for path in paths}
+    length = 2
+    while len({parts[-length:] for parts in resolved.values()}) < len(set(resolved.values())):
+        length += 1
+    return {path: os.sep.join(parts[-length:]).lstrip(os.sep) for path, parts in resolved.items()}
 
 
 def _setting_cells(study: Study, group: Group) -> Row:
     """The settings in which the groups of the study differ."""
     texts = {key: "–" if value is None else plain_text(value) for key, value in group.keys.items()}
     return {study.keys[key]: Cell(texts[key], value) for key, value in group.keys.items()}
-
-
-def to_html(rows: Sequence[Row], label: str, mark: str | None = None) -> str:
-    """The table as HTML; the highest value of the column `mark` is bold."""
-    best = max((row[mark].value for row in rows if row[mark].value is not None), default=None) if mark else None
-    head = "".join(f'<th scope="col">{html.escape(name)}</th>' for name in rows[0])
-    lines = []
-    for row in rows:
-        cells = []
-        for name, cell in row.items():
-            bold = ' class="best"' if mark == name and cell.value == best and len(rows) > 1 else ""
-            value = "" if cell.value is None else f' data-value="{html.escape(str(cell.value))}"'
-            cells.append(f"<td{bold}{value}>{html.escape(cell.text)}</td>")
-        lines.append(f"<tr>{''.join(cells)}</tr>")
-    caption, body = f"<caption>{html.escape(label)}</caption>", "".join(lines)
-    return f"<div class='scroll'><table>{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
 
 
 def to_csv(rows: Sequence[Row]) -> list[dict[str, Any]]:
@@ -128,7 +149,7 @@ def to_csv(rows: Sequence[Row]) -> list[dict[str, Any]]:
 
 
 def _mean(values: Sequence[float], digits: int) -> Cell:
-    """Mean ± sample standard deviation."""
+    """Mean ± sample standard deviation; the value alone where there is one."""
     if not values:
         return EMPTY_CELL
     mean = statistics.fmean(values)
@@ -140,9 +161,3 @@ def _mean(values: Sequence[float], digits: int) -> Cell:
 
 def _plus_minus(mean: float, std: float, digits: int) -> str:
     return f"{mean:,.{digits}f} ± {std:,.{digits}f}" if std else f"{mean:,.{digits}f}"
-
-
-def _number(value: Any) -> Cell:
-    if value is None:
-        return EMPTY_CELL
-    return Cell(f"{value:.4g}" if isinstance(value, float) else str(value), value)

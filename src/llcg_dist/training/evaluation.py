@@ -6,6 +6,7 @@ BatchNorm's running statistics can be recalibrated on the way.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -15,6 +16,7 @@ from llcg_dist.config.schema import Config
 from llcg_dist.data.graph import TEST, TRAIN, UNUSED, VAL, Graph
 from llcg_dist.models.registry import structure
 from llcg_dist.models.stages import GraphModel
+from llcg_dist.training.class_scores import class_results
 from llcg_dist.training.flat_vector import load_flat
 from llcg_dist.training.layerwise import FullGraphForward
 from llcg_dist.training.loss import loss
@@ -100,6 +102,13 @@ class Evaluator:
         if self._evaluated is not theta:
             self.evaluate(theta)
         return self.state_dict()
+
+    def class_results(self, state_dict: dict[str, Tensor]) -> dict[str, Any]:
+        """The scores of every class, by a saved model with the running statistics that it was saved with."""
+        self._evaluated = None
+        self._model.load_state_dict(state_dict)
+        forward = next(iter(self._forwards.values()))
+        return class_results(forward.logits(recalibrate=False), self._graph)
 
     def state_dict(self) -> dict[str, Tensor]:
         """A copy of the state_dict of the model that was evaluated last."""

@@ -77,12 +77,13 @@ class FullGraphForward:
         self._full_block = full_graph_block(graph) if len(self._bounds) == 1 else None
 
     @torch.no_grad()
-    def logits(self) -> Tensor:
-        """[N, C]; rows outside of `nodes` are undefined."""
+    def logits(self, recalibrate: bool = True) -> Tensor:
+        """[N, C]; rows outside of `nodes` are undefined. With recalibrate=False the model's running statistics are used
+        as they are, whatever the forward pass was made for."""
         self._model.eval()
         state, computed = self._features, None
         for stage, wanted in zip(self._model.each_stage(), self._wanted, strict=True):
-            if self._recalibrates and stage.norm is not None:
+            if recalibrate and self._recalibrates and stage.norm is not None:
                 _recalibrate(stage.norm, state, self._bounds)
             state, computed = self._next_state(stage, state, computed, wanted), wanted
         return state

@@ -1,7 +1,10 @@
 """partition.json of a run."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
+
+import numpy as np
 
 from llcg_dist.data.partition import ensure_store
 from llcg_dist.data.store import read_shard
@@ -22,6 +25,11 @@ def test_the_parts_are_described_once(tmp_path: Path) -> None:
         for other in row:
             between[part[node]][part[other]] += 1
     assert recorded["edges_between_parts"] == between
+    assert "class_names" not in recorded
+    (tmp_path / "named").mkdir()
+    names = {"class": np.array(["ant", "bee", "cow"])}
+    record_partition(tmp_path / "named", manifest, replace(full, graph=replace(full.graph, names=names)))
+    assert json.loads((tmp_path / "named" / "partition.json").read_text())["class_names"] == ["ant", "bee", "cow"]
     (tmp_path / "partition.json").write_text("kept")
     record_partition(tmp_path, manifest, full)
     assert (tmp_path / "partition.json").read_text() == "kept"

@@ -29,6 +29,7 @@ def test_a_row_by_hand() -> None:
         "feature_id_bytes": 10,
         "feature_row_bytes": 20,
         "seconds_local": 1.5,
+        "seconds_local_by_part": [1.5, 1.0],
         "seconds_exchange": 0.1,
         "seconds_correct": 0.2,
         "seconds_evaluate": 0.3,

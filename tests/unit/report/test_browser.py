@@ -12,6 +12,7 @@ from llcg_dist import train
 from llcg_dist.config.compose import load_config
 from llcg_dist.records.columns import BYTES, sent_bytes
 from llcg_dist.report import write_report
+from llcg_dist.report.style import BYTE_KINDS
 from tests.helpers.browser import CHROMIUM, Browser, browser
 from tests.helpers.run_files import rows, summary
 
@@ -59,7 +60,8 @@ def test_the_page_opens_alone_and_without_a_complaint(sweep: Path, opened: Brows
     names = opened.evaluate("[...document.querySelectorAll('figure')].map(figure => figure.id)")
     assert set(names) == {
         "heat_llcg_K_S", "score_by_round", "loss_by_round", "score_by_bytes", "score_by_time", "score_by_compute",
-        "steps_by_round", "theory_terms", "theory_steps", "bytes_by_kind", "seconds_by_phase", "memory", "partition",
+        "steps_by_round", "classes", "confusion",
+        "theory_terms", "theory_steps", "bytes_by_kind", "seconds_by_phase", "memory", "partition",
     }  # fmt: skip
 
 
@@ -84,7 +86,8 @@ def test_every_figure_is_seen(opened: Browser) -> None:
 
 
 def test_its_numbers_are_those_of_the_records(sweep: Path, opened: Browser) -> None:
-    results, runs = opened.evaluate(TABLES)
+    results, classes, runs = opened.evaluate(TABLES)
+    assert [row["class"][0] for row in classes] == ["0", "1", "2", "3"]
     assert [(row["K"][0], row["S"][0]) for row in results] == [(str(k), str(s)) for k in K for s in S]
     for row in results:
         folders = [sweep / f"{row['K'][0]}-{row['S'][0]}-{seed}" for seed in SEEDS]
@@ -106,11 +109,11 @@ def test_its_numbers_are_those_of_the_records(sweep: Path, opened: Browser) -> N
         assert float(row["MB sent a round"][1]) == pytest.approx(statistics.fmean(sent), rel=1e-12)
     assert len(runs) == 8
     for row in runs:
-        content = summary(sweep / row["run"][0])
-        names = {"final val": "final_val_score", "best val": "best_val_score", "seconds": "seconds_total"}
+        content = summary(sweep.parent / row["run"][0])
+        names = {"final val %": "final_val_score", "best val %": "best_val_score"}
         for name, key in names.items():
-            assert float(row[name][1]) == content[key]
-            assert float(row[name][0]) == pytest.approx(content[key], rel=5e-4)
+            assert float(row[name][1]) == pytest.approx(100 * content[key])
+            assert float(row[name][0]) == pytest.approx(100 * content[key], abs=0.0051)
 
 
 def told(opened: Browser, figure: str, x: float, y: float) -> list[str]:
@@ -156,13 +159,14 @@ def test_files_beside_the_page_hold_the_records(sweep: Path) -> None:
         for cell in cells:
             k, s = (part.rpartition("=")[2] for part in cell["group"].split()[1:])
             found = [rows(sweep / f"{k}-{s}-{seed}")[round(float(cell["x"])) - 1][column] for seed in SEEDS]
-            assert float(cell["mean"]) == pytest.approx(statistics.fmean(found), rel=1e-12)
+            scale = 100 if column == "val_score" else 1
+            assert float(cell["mean"]) == pytest.approx(scale * statistics.fmean(found), rel=1e-12)
     with (sweep / "report" / "bytes_by_kind.csv").open() as file:
         for cell in csv.DictReader(file):
             k, s = (part.rpartition("=")[2] for part in cell["group"].split()[1:])
             for kind in BYTES:
                 found = [row[kind] for seed in SEEDS for row in rows(sweep / f"{k}-{s}-{seed}")]
-                assert float(cell[kind]) == pytest.approx(statistics.fmean(found), rel=1e-12)
+                assert float(cell[f"MB {BYTE_KINDS[kind][0]}"]) == pytest.approx(statistics.fmean(found) / 1e6)
 
 
 def test_a_click_sorts_the_table(opened: Browser) -> None:

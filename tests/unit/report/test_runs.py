@@ -53,7 +53,7 @@ def refusal(*paths: Path) -> str:
 
 def test_paths_without_runs_are_named(tmp_path: Path) -> None:
     assert str(tmp_path / "nowhere") in refusal(tmp_path / "nowhere")
-    assert f"no finished run (summary.json) in {tmp_path}" in refusal(tmp_path)
+    assert f"no run with a round to show (metrics.jsonl) in {tmp_path}" in refusal(tmp_path)
 
 
 @pytest.mark.parametrize("name", ["summary.json", "metrics.jsonl", "config.yaml", "partition.json"])
@@ -74,6 +74,29 @@ def test_damaged_records_are_named(tmp_path: Path, name: str, content: str) -> N
 def test_numbers_that_cannot_be_drawn_are_named(tmp_path: Path, key: str, value: Any) -> None:
     write_run(tmp_path / "a", [0.5], row={key: value})
     assert f"metrics.jsonl: {key} is missing or of the wrong kind" in refusal(tmp_path)
+
+
+def test_unfinished_runs_come_last_with_what_their_rows_say(tmp_path: Path) -> None:
+    started = write_run(tmp_path / "a", [0.5, 0.75, 0.25], settings={"num_rounds": 20, "dataset.name": "cora"})
+    (started / "summary.json").unlink()
+    (started / "starts.json").write_text('[{"metric": "f1_micro"}]')
+    write_run(tmp_path / "b", [0.5, 0.75], settings={"num_rounds": 5}, num_rounds=1)  # resumed with more rounds
+    write_run(tmp_path / "c", [0.5], num_rounds=1)
+    runs = {run.path.name: run for run in find_runs([tmp_path])}
+    assert {name: run.finished for name, run in runs.items()} == {"a": False, "b": False, "c": True}
+    assert list(runs)[-1] == "a"
+    found = runs["a"].summary
+    assert (found["best_val_score"], found["final_val_score"], found["dataset"]) == (0.75, 0.25, "cora")
+    assert (found["metric"], found["total_bytes"], runs["a"].rounds_text) == ("f1_micro", 3 * 1_523_128, "3 of 20")
+
+
+@pytest.mark.parametrize(
+    "content", ["[", "7", "{}", '{"val": null, "test": {"classes": [1]}}', '{"val": {"classes": 3}, "test": null}']
+)
+def test_damaged_class_results_are_named(tmp_path: Path, content: str) -> None:
+    run = write_run(tmp_path / "a", [0.5])
+    (run / "classes.json").write_text(content)
+    assert str(run) in refusal(tmp_path)
 
 
 @pytest.mark.parametrize("name", ["metrics.jsonl", "config.yaml"])

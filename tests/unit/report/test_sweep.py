@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from llcg_dist.report.figure import Figure, inline_svg
 from llcg_dist.report.sweep import sweep_figures
 from tests.helpers.run_records import study_of, write_run
 
@@ -25,3 +26,27 @@ def test_a_swept_number_is_a_line_and_two_are_a_map(tmp_path: Path) -> None:
     assert len(heat_map.data) == 6
     assert heat_map.data[-1]["mean"] == pytest.approx(84)
     assert heat_map.data[-1]["runs"] == 2
+
+
+def drawn(figure: Figure) -> str:
+    return inline_svg(figure) + figure.caption
+
+
+def test_no_spread_of_one_run_or_over_other_settings(tmp_path: Path) -> None:
+    """± is over the seeds of one setting; a cell of the map that holds several settings is their mean."""
+    for K in (1, 4):
+        for S in (0, 2):
+            for lr in (1, 2):
+                settings = {"algorithm.K": K, "algorithm.S": S}
+                write_run(tmp_path / "once" / f"{K}-{S}-{lr}", [0.1 * lr], settings=settings | {"model.hidden": lr})
+                write_run(tmp_path / "seeds" / f"{K}-{S}-{lr}", [0.1 * lr], seed=lr, settings=settings)
+        write_run(tmp_path / "line" / str(K), [0.1], settings={"algorithm.K": K})
+    over_settings = next(f for f in sweep_figures(study_of(tmp_path / "once")) if f.name == "heat_llcg_K_S")
+    assert [row["runs"] for row in over_settings.data] == [2] * 4
+    assert "±" not in drawn(over_settings)
+    assert "mean over hidden" in over_settings.caption
+    (over_seeds,) = sweep_figures(study_of(tmp_path / "seeds"))
+    assert drawn(over_seeds).count("±") == 4 + 1
+    (line,) = sweep_figures(study_of(tmp_path / "line"))
+    assert "standard deviation" not in line.caption
+    assert not any("std" in row for row in line.data)

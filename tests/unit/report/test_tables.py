@@ -1,6 +1,7 @@
 """Tables of results."""
 
 import csv
+import re
 import statistics
 from pathlib import Path
 from typing import Any
@@ -8,8 +9,9 @@ from typing import Any
 import pytest
 
 from llcg_dist.report import find_runs, write_report
+from llcg_dist.report.figure import csv_bytes
 from llcg_dist.report.groups import studies
-from llcg_dist.report.tables import results_table
+from llcg_dist.report.tables import results_table, run_names
 from tests.helpers.html_tables import tables_of
 from tests.helpers.run_records import study_of, write_run
 
@@ -50,6 +52,49 @@ def test_results_are_means_over_seeds(tmp_path: Path) -> None:
     assert float(first["final val %"]) == pytest.approx(mean)
     assert float(first["final val % (std)"]) == pytest.approx(std)
     assert [cell.text for cell in results["synthetic"][0].values()] == list(llcg.values())
+
+
+def test_gaps_to_single_and_to_plain_averaging(tmp_path: Path) -> None:
+    """In percentage points of the test score, against the run with the same settings of data and model."""
+    for method, score in (("single", 0.9), ("psgd_pa", 0.7), ("llcg", 0.85), ("server_only", 0.95)):
+        write_run(tmp_path / "a" / method, [score], method)
+    rows = {row["method"].text: row for row in results_table(study_of(tmp_path / "a"))}
+    assert (rows["llcg"]["gap to single"].text, rows["llcg"]["gap to psgd_pa"].text) == ("-5.00", "+15.00")
+    assert (rows["single"]["gap to single"].text, rows["single"]["gap to psgd_pa"].text) == ("–", "+20.00")
+    assert rows["psgd_pa"]["gap to single"].value == pytest.approx(-20)
+    for method, hidden, score in (("single", 8, 0.5), ("single", 16, 0.6), ("llcg", 8, 0.4), ("llcg", 16, 0.7)):
+        write_run(tmp_path / "b" / f"{method}{hidden}", [score], method, settings={"model.hidden": hidden})
+    by_width = {
+        row["hidden"].text: row["gap to single"].text
+        for row in results_table(study_of(tmp_path / "b"))
+        if row["method"].text == "llcg"
+    }
+    assert by_width == {"8": "-10.00", "16": "+10.00"}
+    write_run(tmp_path / "c" / "1", [0.5])
+    write_run(tmp_path / "c" / "2", [0.5], settings={"algorithm.K": 3})
+    assert not any(name.startswith("gap") for name in results_table(study_of(tmp_path / "c"))[0])
+
+
+def test_the_best_distributed_method_is_marked(tmp_path: Path) -> None:
+    for method, score in (("single", 0.9), ("psgd_pa", 0.7), ("llcg", 0.85), ("server_only", 0.95)):
+        write_run(tmp_path / method, [score], method)
+    killed = write_run(tmp_path / "killed", [0.99], "ggs", settings={"num_rounds": 9})
+    (killed / "summary.json").unlink()
+    page, _ = write_report([tmp_path])
+    assert re.findall(r'data-method="(\w+)">(?:<td[^>]*>[^<]*</td>)*<td class="best"', page.read_text()) == ["llcg"]
+
+
+def test_runs_are_named_with_the_folder_around_them(tmp_path: Path) -> None:
+    paths = [tmp_path / "sweeps" / day / "K=1" for day in ("monday", "tuesday")]
+    assert list(run_names(paths).values()) == ["monday/K=1", "tuesday/K=1"]
+    deep = [tmp_path / day / "sweep" / "K=1" for day in ("monday", "tuesday")]
+    assert list(run_names(deep).values()) == ["monday/sweep/K=1", "tuesday/sweep/K=1"]
+
+
+def test_cells_that_a_spreadsheet_would_run_are_quoted() -> None:
+    rows = [{"=name": text} for text in ("=1+1", "+1", "-x", "@a", "a=b", -0.5, 3)]
+    lines = csv_bytes(rows).decode().splitlines()
+    assert lines == ["'=name", "'=1+1", "'+1", "'-x", "'@a", "a=b", "-0.5", "3"]
 
 
 def test_the_way_to_cut_does_not_hide_the_method(tmp_path: Path) -> None:

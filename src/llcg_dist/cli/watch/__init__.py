@@ -1,0 +1,1 @@
+"""`llcg watch RUN`: a live view of a run in the terminal, from the files in its folder."""

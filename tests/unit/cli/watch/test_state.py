@@ -1,0 +1,78 @@
+"""What the files of a run say at any moment."""
+
+import json
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from llcg_dist.cli.watch.state import read_state
+from llcg_dist.errors import UserError
+from tests.helpers.run_records import write_run
+
+
+def running(folder: Path, row: dict[str, Any] | None = None) -> Path:
+    """Three of eight rounds are done, and the fourth is being written."""
+    run = write_run(folder, [0.25, 0.75, 0.5], settings={"num_rounds": 8, "cluster.num_machines": 2}, row=row)
+    (run / "summary.json").unlink()
+    with (run / "metrics.jsonl").open("a") as file:
+        file.write('{"round": 4, "val_sc')
+    return run
+
+
+def test_a_run_that_goes_on(tmp_path: Path) -> None:
+    state = read_state(running(tmp_path / "a"))
+    assert (len(state.rows), state.planned_rounds, state.finished) == (3, 8, False)
+    assert state.best is not None
+    assert (state.best["round"], state.best["val_score"]) == (2, 0.75)
+    assert state.megabytes() == pytest.approx(3 * 1.523128)
+    assert state.seconds() == pytest.approx(2.4)
+    assert state.seconds_left() == pytest.approx(5 * 0.8)
+    assert state.phases() == pytest.approx({"local": 0.5, "exchange": 0.1, "correct": 0.2, "evaluate": 0.3})
+    assert state.title.startswith("llcg on ")
+
+
+def test_it_is_finished_with_the_summary_of_its_last_round(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "a", [0.5, 0.5], num_rounds=2)
+    assert read_state(run).finished
+    (run / "summary.json").write_text(json.dumps({"num_rounds": 1}))  # of before it was resumed with more rounds
+    assert not read_state(run).finished
+    (run / "summary.json").write_text("{")
+    assert not read_state(run).finished
+
+
+def test_who_is_slow(tmp_path: Path) -> None:
+    assert read_state(running(tmp_path / "a")).slow() == ""
+    uneven = {"seconds_local_by_part": [0.2, 0.5, 0.2]}
+    state = read_state(running(tmp_path / "b", uneven))
+    assert state.part_seconds() == pytest.approx([0.2, 0.5, 0.2])
+    assert state.slow() == "part 1 takes 2.5 times as long as the median part"
+    state = read_state(running(tmp_path / "c", {"seconds_evaluate": 3.0}))
+    assert state.slow().startswith("machines wait for the server's evaluation (3.00 s")
+
+
+def test_a_run_that_writes_nothing_any_more(tmp_path: Path) -> None:
+    run = running(tmp_path / "a")
+    assert not read_state(run).is_silent
+    earlier = time.time() - 100
+    os.utime(run / "metrics.jsonl", (earlier, earlier))
+    assert read_state(run).is_silent
+
+
+def test_a_job_that_is_starting_has_no_records_yet(tmp_path: Path) -> None:
+    (tmp_path / "logs").mkdir()
+    assert read_state(tmp_path).rows == []
+
+
+@pytest.mark.parametrize("content", ["7", "a: [", "- x"])
+def test_folders_without_a_run_are_a_users_mistake(tmp_path: Path, content: str) -> None:
+    with pytest.raises(UserError, match="nowhere is not a folder"):
+        read_state(tmp_path / "nowhere")
+    write_run(tmp_path / "sweep" / "K=1", [0.5])
+    with pytest.raises(UserError, match="name one of the runs in it: .*K=1"):
+        read_state(tmp_path / "sweep")
+    (tmp_path / "config.yaml").write_text(content)
+    with pytest.raises(UserError, match="config.yaml"):
+        read_state(tmp_path)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
+OUTSIDE_OF_MAKE = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
 HERE = os.path.realpath(sys.executable)
 
 
@@ -25,7 +26,14 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("python", ["nowhere", "/bin/true"])
 def test_a_python_that_is_not_used_is_named(folder: Path, python: str) -> None:
-    made = subprocess.run(["make", "setup", f"PYTHON={python}"], cwd=folder, capture_output=True, text=True, timeout=60)
+    made = subprocess.run(
+        ["make", "setup", f"PYTHON={python}"],
+        env=OUTSIDE_OF_MAKE,
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
     assert made.returncode == 0
     assert made.stderr.startswith(f"make setup: PYTHON={python} is not used: .venv is made from {HERE}. ")
     assert len(made.stderr.splitlines()) == 1
@@ -33,5 +41,7 @@ def test_a_python_that_is_not_used_is_named(folder: Path, python: str) -> None:
 
 @pytest.mark.parametrize("given", [[], [f"PYTHON={HERE}"], [f"PYTHON={sys.executable}"]])
 def test_nothing_is_said_otherwise(folder: Path, given: list[str]) -> None:
-    made = subprocess.run(["make", "setup", *given], cwd=folder, capture_output=True, text=True, timeout=60)
+    made = subprocess.run(
+        ["make", "setup", *given], env=OUTSIDE_OF_MAKE, cwd=folder, capture_output=True, text=True, timeout=60
+    )
     assert (made.returncode, made.stdout, made.stderr) == (0, "", "")

@@ -3,14 +3,11 @@
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 
 from llcg_dist import seeding
 from llcg_dist.config.datasets import FilesConfig
 from llcg_dist.config.partition import PartitionConfig, PartitionMethod
 from llcg_dist.data.balance import node_types, spread_clusters
-from llcg_dist.data.datasets.nodes import NodeIds
-from llcg_dist.data.datasets.tables import as_integers, is_npy, read_npy, read_table
 from llcg_dist.data.graph import Graph
 from llcg_dist.data.metis import choose_metis
 from llcg_dist.data.rows import Array
@@ -42,7 +39,7 @@ def assign_parts(graph: Graph, num_parts: int, config: PartitionConfig, scratch:
 
 def read_parts(path: Path, graph: Graph, num_parts: int) -> Array:
     """[N] int32: the parts of partition.file."""
-    parts = _from_npy(path, graph) if is_npy(path) else _from_table(path, graph)
+    parts = _from_npy(path, graph) if path.suffix == ".npy" else _from_table(path, graph)
     outside = np.flatnonzero((parts < 0) | (parts >= num_parts))
     if len(outside):
         node = outside[0]
@@ -52,7 +49,12 @@ def read_parts(path: Path, graph: Graph, num_parts: int) -> Array:
     return parts.astype(np.int32)
 
 
+# Tables need pandas, which takes a sixth of a rank's memory: imported where a file is read, and by no rank.
+
+
 def _from_npy(path: Path, graph: Graph) -> Array:
+    from llcg_dist.data.datasets.tables import read_npy
+
     parts = read_npy(path)
     if parts.shape != (graph.num_nodes,) or parts.dtype.kind not in "iu":
         actual = f"{parts.dtype}{list(parts.shape)}"
@@ -61,6 +63,11 @@ def _from_npy(path: Path, graph: Graph) -> Array:
 
 
 def _from_table(path: Path, graph: Graph) -> Array:
+    import pandas as pd
+
+    from llcg_dist.data.datasets.nodes import NodeIds
+    from llcg_dist.data.datasets.tables import as_integers, read_table
+
     names = graph.names.get("node")
     nodes = NodeIds(Path("the graph"), pd.RangeIndex(graph.num_nodes) if names is None else pd.Index(names))
     table = read_table(path, FilesConfig(), ["node", "part"], text=nodes.text_columns(["node"]))

@@ -85,15 +85,21 @@ def _processor() -> str:
 
 
 def _compile_in_subprocess(folder: Path) -> None:
-    command = [sys.executable, "-c", "from llcg_dist.sampling.compiled import compile_all; compile_all()"]
+    command = [sys.executable, "-c", f"from {__name__} import call_all; call_all()"]
     environment = os.environ | {"NUMBA_CACHE_DIR": str(folder)}
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
     if done.returncode != 0:
         raise RuntimeError(f"the sampler's kernels do not compile: {done.stderr.strip().splitlines()[-1:]}")
 
 
-def compile_all() -> None:
-    """Calls every kernel once for each type of index."""
+def load() -> None:
+    """Loads all kernels now, so that processes forked from this one share them."""
+    kernels()
+    call_all()
+
+
+def call_all() -> None:
+    """Calls every kernel once for each type of index, which compiles it, or loads it from the cache."""
     import numpy as np
 
     from llcg_dist.sampling import kernels as module

@@ -15,6 +15,9 @@ os.setsid()  # signals to the launcher's process group do not reach it: ranks ha
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
 
 import llcg_dist.train  # noqa: E402, F401
+from llcg_dist.sampling import compiled  # noqa: E402
+
+compiled.load()
 
 gc.collect()
 gc.freeze()  # imported objects are exempt from garbage collection: ranks neither scan them nor copy their pages

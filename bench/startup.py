@@ -26,6 +26,10 @@ _IMPORT = """
 import time
 started = time.perf_counter()
 import llcg_dist.train
+from llcg_dist.models import registry
+from llcg_dist.sampling import compiled
+registry.import_all()
+compiled.load()
 print(time.perf_counter() - started)
 print(next(line for line in open("/proc/self/status") if line.startswith("VmRSS")).split()[1])
 """

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 from llcg_dist.config.model import ModelConfig, Norm
@@ -73,6 +74,15 @@ def structure(config: ModelConfig) -> Structure:
 
 def build_model(config: ModelConfig, num_features: int, num_classes: int) -> "GraphModel":
     """The module with freshly initialised weights, drawn from torch's global generator."""
-    module = import_module(f"{__package__}.{model_entry(config).module}")
-    model: GraphModel = module.build(config, num_features, num_classes)
+    model: GraphModel = _module(model_entry(config)).build(config, num_features, num_classes)
     return model
+
+
+def import_all() -> None:
+    """Imports all models, and with them PyG, so that processes forked from this one share them."""
+    for entry in MODELS.values():
+        _module(entry)
+
+
+def _module(entry: ModelEntry) -> ModuleType:
+    return import_module(f"{__package__}.{entry.module}")

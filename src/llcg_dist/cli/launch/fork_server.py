@@ -15,8 +15,10 @@ os.setsid()  # signals to the launcher's process group do not reach it: ranks ha
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
 
 import llcg_dist.train  # noqa: E402, F401
+from llcg_dist.models import registry  # noqa: E402
 from llcg_dist.sampling import compiled  # noqa: E402
 
+registry.import_all()
 compiled.load()
 
 gc.collect()

@@ -6,7 +6,7 @@ from llcg_dist import lazy_imports
 
 __version__ = "0.1.0"
 
-# DGL otherwise prints a notice and writes ~/.dgl/config.json at its first import, from every rank at once.
+# DGL otherwise prints a notice and writes ~/.dgl/config.json at its first import.
 os.environ.setdefault("DGLBACKEND", "pytorch")
 
 lazy_imports.install()

@@ -19,7 +19,7 @@ from llcg_dist.records.starts import COMMAND_VARIABLE
 _WITH_SETTINGS = ("train", "partition", "doctor")
 """Commands whose arguments are Hydra overrides."""
 
-# Commands import what they need when they are called: torch and DGL take seconds to import.
+# Commands import what they need when they are called: torch and PyG take seconds to import.
 
 
 def main() -> None:

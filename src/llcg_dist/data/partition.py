@@ -14,7 +14,7 @@ import numpy as np
 
 from llcg_dist import __version__
 from llcg_dist.config.compare import fingerprint, flat_items
-from llcg_dist.config.datasets import DatasetConfig
+from llcg_dist.config.datasets import DatasetConfig, FilesConfig
 from llcg_dist.config.partition import PartitionConfig, PartitionMethod
 from llcg_dist.config.schema import Config
 from llcg_dist.data.atomic_files import make_folder, staged_folder, write_json
@@ -100,7 +100,8 @@ def build_store(config: Config, path: Path, say: Callable[[str], None]) -> None:
         graph = read_shard(stage / "global").graph  # memory-mapped from here on: METIS needs the memory
         size = f"{graph.num_nodes:,} nodes and {graph.num_edges:,} edges"
         say(f"cutting {size} into {P} parts ({config.partition.method})")
-        assignment = assign_parts(graph, P, config.partition, scratch=stage)
+        tables = config.dataset if isinstance(config.dataset, FilesConfig) else None
+        assignment = assign_parts(graph, P, config.partition, stage, tables)
         nodes_of_parts = [np.flatnonzero(assignment == p) for p in range(P)]
         _require_trainable(graph, nodes_of_parts, config)
         shards = {"global": extend_shard(stage / "global", assignment=assignment)}

@@ -14,13 +14,20 @@ from llcg_dist.data.rows import Array
 from llcg_dist.errors import UserError
 
 
-def assign_parts(graph: Graph, num_parts: int, config: PartitionConfig, scratch: Path | None = None) -> Array:
+def assign_parts(
+    graph: Graph,
+    num_parts: int,
+    config: PartitionConfig,
+    scratch: Path | None = None,
+    tables: FilesConfig | None = None,
+) -> Array:
     """[N] int32: the part of every node; deterministic for a graph, a method, a backend and a seed.
 
     METIS needs disk space for about four times the topology, in `scratch` or in the system's temporary folder.
+    `tables`: how the user's tables are written, partition.file among them.
     """
     if config.method == PartitionMethod.given:
-        return read_parts(Path(str(config.file)), graph, num_parts)
+        return read_parts(Path(str(config.file)), graph, num_parts, tables or FilesConfig())
     if num_parts == 1:  # METIS dies of SIGFPE on one part
         return np.zeros(graph.num_nodes, np.int32)
     rng = seeding.partition_generator(config.seed)
@@ -37,9 +44,9 @@ def assign_parts(graph: Graph, num_parts: int, config: PartitionConfig, scratch:
     return spread_clusters(clusters, num_parts, types, rng)
 
 
-def read_parts(path: Path, graph: Graph, num_parts: int) -> Array:
+def read_parts(path: Path, graph: Graph, num_parts: int, tables: FilesConfig) -> Array:
     """[N] int32: the parts of partition.file."""
-    parts = _from_npy(path, graph) if path.suffix == ".npy" else _from_table(path, graph)
+    parts = _from_npy(path, graph) if path.suffix == ".npy" else _from_table(path, graph, tables)
     outside = np.flatnonzero((parts < 0) | (parts >= num_parts))
     if len(outside):
         node = outside[0]
@@ -62,7 +69,7 @@ def _from_npy(path: Path, graph: Graph) -> Array:
     return parts
 
 
-def _from_table(path: Path, graph: Graph) -> Array:
+def _from_table(path: Path, graph: Graph, tables: FilesConfig) -> Array:
     import pandas as pd
 
     from llcg_dist.data.datasets.nodes import NodeIds
@@ -70,10 +77,11 @@ def _from_table(path: Path, graph: Graph) -> Array:
 
     names = graph.names.get("node")
     nodes = NodeIds(Path("the graph"), pd.RangeIndex(graph.num_nodes) if names is None else pd.Index(names))
-    table = read_table(path, FilesConfig(), ["node", "part"], text=nodes.text_columns(["node"]))
+    table = read_table(path, tables, ["node", "part"], text=nodes.text_columns([tables.columns.node]))
     rows = nodes.row_of_each_node(table, needed=np.ones(graph.num_nodes, bool))
-    table.require_no_empty("part")
-    parts = as_integers(table.frame["part"])
+    column = tables.columns.part
+    table.require_no_empty(column)
+    parts = as_integers(table.frame[column])
     if parts is None:
-        raise UserError(f"{path}: column 'part' must hold whole numbers, the first part is 0")
+        raise UserError(f"{path}: column {column!r} must hold whole numbers, the first part is 0")
     return parts[rows]

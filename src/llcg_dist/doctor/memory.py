@@ -13,7 +13,7 @@ from llcg_dist.models.structure import Layer
 from llcg_dist.sampling.block import EDGES_PER_NODE
 
 IMPORTS_PRIVATE_BYTES = 320_000_000
-"""Private memory of a rank after it has imported torch, PyG and DGL and joined the process group."""
+"""Private memory of a rank after it has imported torch, PyG and numba and joined the process group."""
 
 IMPORTS_SHARED_BYTES = 140_000_000
 """Shared libraries of these imports: resident in every rank, but one copy for all ranks of a host."""

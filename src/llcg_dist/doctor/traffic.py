@@ -57,7 +57,7 @@ def traffic_of_methods(config: Config, sizes: MessageBytes) -> dict[str, RoundTr
 def count_remote_rows(config: Config, full_graph: Graph, assignment: Array, fanouts: list[Fanout]) -> RemoteRows:
     """Samples batches of each part's training nodes in the full graph, part after part.
 
-    Deterministic for a seed with one OpenMP thread: with several, DGL's sampler draws differently every time.
+    Deterministic for a seed.
     """
     sampler = NeighborSampler(full_graph, fanouts, config.sampling.method)
     machines = config.cluster.num_machines

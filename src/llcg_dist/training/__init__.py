@@ -1,1 +1,1 @@
-"""The mathematics of a round: local steps, loss, schedules, averaging, correction, evaluation. No network, no DGL."""
+"""The mathematics of a round: local steps, loss, schedules, averaging, correction, evaluation. No network."""

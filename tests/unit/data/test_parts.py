@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from llcg_dist.config.compose import load_config
+from llcg_dist.config.datasets import ColumnsConfig, FilesConfig
 from llcg_dist.config.partition import PartitionConfig, PartitionMethod
 from llcg_dist.data.cut import label_skew
 from llcg_dist.data.datasets import load_dataset
@@ -29,14 +30,21 @@ def test_a_table_names_nodes_in_any_order(tmp_path: Path) -> None:
     named = replace(GRAPH, names={"node": np.array(["a", "b", "c", "007"])})
     table = tmp_path / "parts.csv"
     table.write_text("node,part\nb,1\na,0\n007,2\nc,1\n")
-    assert read_parts(table, named, 3).tolist() == [0, 1, 1, 2]
+    assert read_parts(table, named, 3, FilesConfig()).tolist() == [0, 1, 1, 2]
     table.write_text("node,part\n3,1\n1,0\n2,0\n0,1\n")
-    assert read_parts(table, GRAPH, 2).tolist() == [1, 0, 0, 1]
+    assert read_parts(table, GRAPH, 2, FilesConfig()).tolist() == [1, 0, 0, 1]
+
+
+def test_a_table_may_be_written_like_the_others_of_the_graph(tmp_path: Path) -> None:
+    table = tmp_path / "parts.csv"
+    table.write_text("id;owner\n3;1\n1;0\n2;0\n0;1\n")
+    tables = FilesConfig(delimiter=";", columns=ColumnsConfig(node="id", part="owner"))
+    assert read_parts(table, GRAPH, 2, tables).tolist() == [1, 0, 0, 1]
 
 
 def test_an_array(tmp_path: Path) -> None:
     np.save(tmp_path / "parts.npy", np.array([1, 0, 0, 1]))
-    assert read_parts(tmp_path / "parts.npy", GRAPH, 2).tolist() == [1, 0, 0, 1]
+    assert read_parts(tmp_path / "parts.npy", GRAPH, 2, FilesConfig()).tolist() == [1, 0, 0, 1]
 
 
 @pytest.mark.parametrize(
@@ -54,11 +62,11 @@ def test_mistakes_are_one_line(tmp_path: Path, text: str, message: str) -> None:
     table = tmp_path / "parts.csv"
     table.write_text(text)
     with pytest.raises(UserError) as refused:
-        read_parts(table, GRAPH, 2)
+        read_parts(table, GRAPH, 2, FilesConfig())
     assert message in str(refused.value)
 
 
 def test_an_array_of_another_length(tmp_path: Path) -> None:
     np.save(tmp_path / "parts.npy", np.array([0, 1]))
     with pytest.raises(UserError, match=r"a whole number for each of the 4 nodes, not int64\[2\]"):
-        read_parts(tmp_path / "parts.npy", GRAPH, 2)
+        read_parts(tmp_path / "parts.npy", GRAPH, 2, FilesConfig())

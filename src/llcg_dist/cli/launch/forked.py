@@ -1,6 +1,6 @@
 """Ranks and sweep jobs as processes forked from a fork server that has imported everything they need.
 
-Importing torch, PyG and DGL takes five seconds of a core: nine ranks that each import them on two cores would start
+Importing torch, PyG and numba takes three seconds of a core: nine ranks that each import them on two cores would start
 slowly.
 """
 

@@ -3,6 +3,7 @@
 import pytest
 
 from llcg_dist.errors import UserError
+from llcg_dist.job import devices
 from llcg_dist.job.devices import choose_device, forks_ranks, threads_per_rank
 
 
@@ -46,3 +47,14 @@ def test_threads(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_ranks_are_forked_unless_they_may_use_a_gpu(requested: str, device: str, gpu: bool, forks: bool) -> None:
     assert forks_ranks(requested, device, gpu) is forks
+
+
+@pytest.mark.parametrize(
+    ("requested", "threads", "ranks_here", "ahead"),
+    [("auto", 1, 3, True), ("auto", 1, 4, False), ("auto", 2, 2, False), ("on", 1, 9, True), ("off", 1, 1, False)],
+)
+def test_a_batch_is_drawn_ahead_where_a_core_is_free(
+    requested: str, threads: int, ranks_here: int, ahead: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.sched_getaffinity", lambda process: range(4))
+    assert devices.draws_ahead(requested, threads, ranks_here) is ahead

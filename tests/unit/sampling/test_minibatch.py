@@ -1,13 +1,15 @@
 """Mini-batches drawn ahead are those that would be drawn later, and hold no more memory than they are given."""
 
+import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
 
 from llcg_dist.data.feature_rows import LazyRows
+from llcg_dist.data.rows import Array
 from llcg_dist.data.views import GraphView
-from llcg_dist.sampling.minibatch import PREFETCH_BYTES, Batch, BatchStream, fanouts_per_layer
+from llcg_dist.sampling.minibatch import PREFETCH_BYTES, Batch, BatchStream, Sample, fanouts_per_layer
 from llcg_dist.sampling.neighbor import NeighborSampler
 from tests.helpers.graphs import community_graph
 
@@ -51,6 +53,30 @@ def test_a_second_thread_changes_no_bit_and_draws_no_more_than_is_wanted(prefetc
             assert same(plain.next(), ahead.next())
         assert not ahead._drawing
     assert same(plain.next(), ahead.next())  # one more than was said
+
+
+class NotesThreads(NeighborSampler):
+    def sample(self, seeds: Array, seed: int) -> Sample:
+        THREADS.append(threading.get_ident())
+        return super().sample(seeds, seed)
+
+
+THREADS: list[int] = []
+
+
+def test_batches_are_drawn_by_the_other_thread_before_they_are_wanted() -> None:
+    stream = BatchStream(GraphView(GRAPH), NotesThreads(GRAPH, [3, 3]), 16, (5, 2, 1))
+    THREADS.clear()
+    with ThreadPoolExecutor(1) as thread:
+        other = thread.submit(threading.get_ident).result()
+        stream.draw_ahead(thread, 2)
+        thread.submit(lambda: None).result()  # what was asked for before is done
+        assert [other] == THREADS
+        stream.next()
+        stream.next()
+        assert [other] * 2 == THREADS
+    stream.next()  # one more than was said
+    assert [other] * 2 + [threading.get_ident()] == THREADS
 
 
 def test_one_batch_is_always_drawn_and_no_more_than_fit() -> None:

@@ -26,3 +26,13 @@ def test_partition_writes_a_share(tmp_path: Path, capsys: pytest.CaptureFixture[
 def test_share_and_to_go_together(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["partition", "experiment=tiny", *arguments]) == 2
     assert "--share PARTS and --to FOLDER go together" in capsys.readouterr().err
+
+
+def test_parts_are_shown_beside_plain_metis(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    base = ["partition", "experiment=tiny", f"partition.root={tmp_path}", "partition.backend=pymetis"]
+    assert run(base) == 0
+    assert "these parts" not in capsys.readouterr().out
+    assert run([*base, "partition.balance=labels"]) == 0
+    lines = {line.split("  ")[0]: line.split() for line in capsys.readouterr().out.splitlines()}
+    balanced, plain = (float(lines[name][-1]) for name in ("these parts", "metis"))
+    assert balanced < plain  # worst label skew

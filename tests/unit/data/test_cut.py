@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from llcg_dist.config.train import ServerMinibatch
 from llcg_dist.data import cut
 from llcg_dist.data.cut import (
+    PartitionQuality,
     correction_nodes,
     cut_edge_counts,
     cut_edge_ends,
@@ -81,3 +82,15 @@ def test_label_skew_by_hand() -> None:
     assert label_skew([10, 0, 0], [0, 20, 20]) == 1
     assert label_skew([30, 10], [50, 50]) == pytest.approx(0.25)  # shares 3/4, 1/4 against 1/2, 1/2
     assert label_skew([0, 0], [5, 5]) == pytest.approx(0.5)
+
+
+def test_quality_of_parts_by_hand() -> None:
+    """A path of ten nodes cut once, 6 and 4; training nodes 0 to 4 and 9, of two classes; the rest does not count."""
+    split = np.array([TRAIN] * 5 + [UNUSED] * 4 + [TRAIN], np.int8)
+    labels = np.array([0, 0, 0, 1, 1, 1, 1, 1, 1, 0])
+    graph = dataclasses.replace(PATH, split=split, labels=labels, num_classes=2)
+    found = PartitionQuality.of(graph, np.array([0] * 6 + [1] * 4), 2)
+    assert found.cut_share == pytest.approx(1 / 9)
+    assert found.largest_part == pytest.approx(6 / 5)
+    assert found.largest_training_part == pytest.approx(5 / 3)
+    assert found.worst_label_skew == pytest.approx(1 / 3)  # part 1 has class 0 alone, where 4 of 6 have it

@@ -13,7 +13,8 @@ from omegaconf.errors import OmegaConfBaseException
 from torch import Tensor
 
 from llcg_dist.config.compose import load_config
-from llcg_dist.config.datasets import DATASETS, FilesConfig
+from llcg_dist.config.datasets import DATASETS
+from llcg_dist.config.files import FilesConfig
 from llcg_dist.config.schema import Config
 from llcg_dist.data.datasets.files import load_unlabelled
 from llcg_dist.data.graph import Graph

@@ -24,7 +24,7 @@ from llcg_dist.algorithms.registry import build_algorithm
 from llcg_dist.comm.ledger import Ledger
 from llcg_dist.comm.loopback import LoopbackTransport
 from llcg_dist.config.compose import load_config
-from llcg_dist.config.datasets import FilesConfig
+from llcg_dist.config.files import FilesConfig
 from llcg_dist.config.schema import Verify
 from llcg_dist.data.datasets import load_dataset
 from llcg_dist.data.partition import ensure_store

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from llcg_dist.config.datasets import FilesConfig
+from llcg_dist.config.files import FilesConfig
 from llcg_dist.data.datasets import load_dataset
 from llcg_dist.data.graph import Graph
 

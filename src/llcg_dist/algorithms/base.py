@@ -18,6 +18,7 @@ from llcg_dist.models.rules import check_model
 from llcg_dist.training.average import weighted_average
 from llcg_dist.training.correction import Corrector
 from llcg_dist.training.learning_rate import LearningRates
+from llcg_dist.training.optimizer import optimizer_class
 from llcg_dist.training.outer_optimizer import outer_optimizer
 from llcg_dist.training.schedule import local_steps
 from llcg_dist.training.screening import Models, Screener
@@ -102,6 +103,15 @@ class Algorithm:
         replies, each with a machine's model as content."""
         return theta, server.channel.replies()
 
+    def local_gradient(self, gradient: Tensor, theta: Tensor, start: Tensor) -> Tensor:
+        """Line 7: the gradient that a machine steps along. All three are flat vectors of the learned parameters:
+        the mini-batch gradient at `theta`, and the model `start` that the machine received this round."""
+        return gradient
+
+    @property
+    def changes_gradients(self) -> bool:
+        return type(self).local_gradient is not Algorithm.local_gradient
+
     def aggregate(self, theta: Tensor, models: Models) -> Tensor:
         """Line 11: one model of the machines' models, in memory of its own; `theta` is what they started from."""
         average = weighted_average(models.vectors, models.weights)
@@ -114,6 +124,7 @@ class Algorithm:
     def check(self) -> None:
         """Raises UserError for settings that the model or the method cannot work with."""
         check_model(self.config)
+        optimizer_class(self.config.train)
         config, settings, name = self.config, self.config.algorithm, self.config.algorithm.name
         no_correction = f"must be 0: {name} has no correction; use algorithm=llcg"
         require(self.takes_correction_steps or settings.S == 0, config, "algorithm.S", no_correction)

@@ -1,5 +1,7 @@
 """The methods by name. One short file per method; each says only what differs from plain parameter averaging."""
 
+import inspect
+
 from llcg_dist.algorithms.base import Algorithm
 from llcg_dist.algorithms.full_sync import FullSync
 from llcg_dist.algorithms.ggs import Ggs
@@ -9,7 +11,10 @@ from llcg_dist.algorithms.server_only import ServerOnly
 from llcg_dist.algorithms.single import Single
 from llcg_dist.algorithms.subgraph_approx import SubgraphApprox
 from llcg_dist.config.schema import Config
-from llcg_dist.errors import UserError
+from llcg_dist.config.targets import resolve
+from llcg_dist.errors import UserError, one_line
+
+OWN = "own"
 
 ALGORITHMS: dict[str, type[Algorithm]] = {
     "psgd_pa": PsgdPa,
@@ -26,8 +31,28 @@ ALGORITHMS: dict[str, type[Algorithm]] = {
 
 def build_algorithm(config: Config) -> Algorithm:
     """The method that the settings name; UserError for settings that it cannot work with."""
-    if config.algorithm.name not in ALGORITHMS:
-        raise UserError(f"algorithm={config.algorithm.name}: must be one of {', '.join(ALGORITHMS)}")
-    algorithm = ALGORITHMS[config.algorithm.name](config)
+    settings = config.algorithm
+    if settings.target:
+        algorithm = _own(config, settings.target)
+    elif settings.name in ALGORITHMS:
+        algorithm = ALGORITHMS[settings.name](config)
+    elif settings.name == OWN:
+        raise UserError("algorithm.target: must be the dotted path of a subclass of llcg_dist.Algorithm")
+    else:
+        raise UserError(f"algorithm={settings.name}: must be one of {', '.join([*ALGORITHMS, OWN])}")
     algorithm.check()
     return algorithm
+
+
+def _own(config: Config, target: str) -> Algorithm:
+    """A method of the user's own."""
+    if config.algorithm.name in ALGORITHMS:
+        raise UserError(f"algorithm.target={target}: use algorithm=own; {config.algorithm.name} is a method of ours")
+    kind = resolve("algorithm.target", target)
+    if not (inspect.isclass(kind) and issubclass(kind, Algorithm)):
+        raise UserError(f"algorithm.target={target}: must be a subclass of llcg_dist.Algorithm")
+    try:
+        return kind(config, **config.algorithm.options)
+    except TypeError as error:
+        options = ", ".join(config.algorithm.options) or "none"
+        raise UserError(f"algorithm.target={target}: refused its options ({options}): {one_line(error)}") from None

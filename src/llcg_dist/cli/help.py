@@ -15,7 +15,8 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import OmegaConf
 
 from llcg_dist.config.compose import compose_config
-from llcg_dist.config.datasets import DATASETS, DatasetConfig
+from llcg_dist.config.dataset import DatasetConfig
+from llcg_dist.config.datasets import DATASETS
 from llcg_dist.config.explain import explain
 from llcg_dist.config.keys import DATASET, keys_of
 from llcg_dist.config.schema import Config

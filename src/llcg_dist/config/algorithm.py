@@ -1,8 +1,8 @@
 """Section `algorithm`: the method, the paper's K, rho and S, and what server and machines exchange."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from omegaconf import MISSING
 
@@ -77,6 +77,15 @@ class AlgorithmConfig(Section):
     """ggs, full_sync: bytes of remote features that a machine may keep, the most requested first; 0 keeps none."""
     storage_overhead: float = 0.1
     """subgraph_approx: remote nodes stored with a part, as a share of its own."""
+    target: str | None = None
+    """own: dotted path of a subclass of llcg_dist.Algorithm."""
+    options: dict[str, Any] = field(default_factory=dict)
+    """own: keyword arguments of its constructor, after the settings: algorithm.options.mu=0.1."""
+
+    @property
+    def label(self) -> str:
+        """What the method is called in records and reports."""
+        return method_label(self.name, self.target)
 
     @property
     def corrects(self) -> bool:
@@ -104,3 +113,8 @@ class AlgorithmConfig(Section):
         self.require(stepless, "server_step", rule)
         rule = "must be a positive share of a part's nodes, such as 0.1"
         self.require(0 < self.storage_overhead < float("inf"), "storage_overhead", rule)
+
+
+def method_label(name: str, target: str | None) -> str:
+    """The method's name; of a method of one's own, that of its class."""
+    return target.rpartition(".")[2] if target else name

@@ -28,6 +28,8 @@ def flat_items(config: Any, prefix: str = "") -> dict[str, Any]:
         value = getattr(config, f.name)
         if dataclasses.is_dataclass(value):
             items |= flat_items(value, f"{prefix}{f.name}.")
+        elif isinstance(value, dict):
+            items |= flat_dict(value, f"{prefix}{f.name}.")
         else:
             items[prefix + f.name] = value
     return items

@@ -19,6 +19,8 @@ from llcg_dist.config.rules import validate
 from llcg_dist.config.schema import Config
 from llcg_dist.errors import UserError
 
+_OPTION = re.compile(r"(model|algorithm|dataset)\.options\.|train\.optimizer_options\.")
+
 
 def load_config(overrides: Sequence[str]) -> Config:
     """Composes conf/config.yaml with the overrides, checks types and rules, and returns plain dataclasses."""
@@ -30,7 +32,7 @@ def load_config(overrides: Sequence[str]) -> Config:
 def compose_config(overrides: Sequence[str]) -> Config:
     """The composed settings, with known keys and the right types; rules between values are not checked."""
     with opened_conf():
-        composed = compose("config", overrides=list(overrides))
+        composed = compose("config", overrides=[_may_add(override) for override in overrides])
         config = cast(Config, OmegaConf.to_object(composed))
         _require_known(OmegaConf.to_container(composed), config)
     return config
@@ -71,6 +73,11 @@ def _require_known(composed: Any, config: Any, prefix: str = "") -> None:
             raise UserError(unknown_key(f"{prefix}{key}"))
         if dataclasses.is_dataclass(getattr(config, key)):
             _require_known(value, getattr(config, key), f"{prefix}{key}.")
+
+
+def _may_add(override: str) -> str:
+    """Options are keyword arguments of a user's class: any key may be given there without Hydra's +."""
+    return f"++{override}" if _OPTION.match(override) else override
 
 
 def quoted_override(key: str, value: str) -> str:

@@ -4,7 +4,8 @@ import dataclasses
 import difflib
 from collections.abc import Iterator, Sequence
 
-from llcg_dist.config.datasets import DATASETS, DatasetConfig
+from llcg_dist.config.dataset import DatasetConfig
+from llcg_dist.config.datasets import DATASETS
 from llcg_dist.config.schema import Config
 
 DATASET = "dataset."

@@ -1,8 +1,8 @@
 """Section `model`: which model, its sizes and normalisation."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from llcg_dist.config.section import Section
 
@@ -26,6 +26,7 @@ class ModelConfig(Section):
     """Layer by layer: G (GCN), S (SAGE), L (linear), B (BatchNorm), e.g. SBSBS. Default: from name, layers, norm."""
     hidden: int = 64
     layers: int = 2
+    """Message-passing layers; of a model of one's own, how many hops it reads."""
     dropout: float = 0.5
     norm: Norm = Norm.batch
     """batch (BatchNorm between layers; appnp: of the features, as the paper has it) or none."""
@@ -37,6 +38,11 @@ class ModelConfig(Section):
     """Attention heads of gat; they share `hidden`."""
     teleport: float = 0.2
     """beta, the share of its first state that a node of appnp returns to at every propagation."""
+    target: str | None = None
+    """own: dotted path of a class or function, called with in_channels, out_channels and the options, that returns a
+    module with forward(x, edge_index), or one with depth and forward(x, blocks)."""
+    options: dict[str, Any] = field(default_factory=dict)
+    """own: its keyword arguments: model.options.heads=4."""
 
     def check(self) -> None:
         super().check()

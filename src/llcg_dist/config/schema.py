@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from llcg_dist.config.algorithm import AlgorithmConfig
 from llcg_dist.config.cluster import CheckpointConfig, ClusterConfig
-from llcg_dist.config.datasets import DatasetConfig
+from llcg_dist.config.dataset import DatasetConfig
 from llcg_dist.config.model import ModelConfig
 from llcg_dist.config.partition import PartitionConfig
 from llcg_dist.config.section import Section

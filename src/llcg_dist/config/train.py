@@ -1,6 +1,6 @@
 """Sections of what a step is and how the model is measured: train, sampling, evaluate, diagnostics."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -14,9 +14,8 @@ else:
     Fanouts = Any  # OmegaConf knows no union with a list: SamplingConfig.check does what it would do
 
 
-class Optimizer(StrEnum):
-    adam = "adam"
-    sgd = "sgd"
+OPTIMIZERS = {"adam": "torch.optim.Adam", "sgd": "torch.optim.SGD"}
+"""Short names of optimisers."""
 
 
 class OptimizerState(StrEnum):
@@ -67,8 +66,10 @@ class TrainConfig(Section):
     """gamma, the learning rate of the server's correction."""
     local_batch_size: int = 64
     server_batch_size: int = 256
-    optimizer: Optimizer = Optimizer.adam
-    """adam or sgd, at the machines and at the server."""
+    optimizer: str = "adam"
+    """adam, sgd, or the dotted path of a class such as torch.optim.AdamW, at the machines and at the server."""
+    optimizer_options: dict[str, Any] = field(default_factory=dict)
+    """Its keyword arguments besides the learning rate and weight_decay: train.optimizer_options.momentum=0.9."""
     optimizer_state: OptimizerState = OptimizerState.keep
     """keep the optimiser's state across rounds, or reset it at the start of each."""
     weight_decay: float = 0.0
@@ -87,6 +88,8 @@ class TrainConfig(Section):
         self.at_least(1, "local_batch_size", "server_batch_size")
         self.at_least(0, "weight_decay")
         self.at_most(1e9, "weight_decay")
+        rule = f"must be one of {', '.join(OPTIMIZERS)}, or a dotted path such as torch.optim.AdamW"
+        self.require(self.optimizer in OPTIMIZERS or "." in self.optimizer, "optimizer", rule)
         self.fractions_below_1("lr_warmup")
 
 

@@ -14,7 +14,8 @@ import numpy as np
 
 from llcg_dist import __version__
 from llcg_dist.config.compare import fingerprint, flat_items
-from llcg_dist.config.datasets import DatasetConfig, FilesConfig
+from llcg_dist.config.dataset import DatasetConfig
+from llcg_dist.config.files import FilesConfig
 from llcg_dist.config.partition import PartitionConfig, PartitionMethod
 from llcg_dist.config.schema import Config
 from llcg_dist.data.atomic_files import make_folder, staged_folder, write_json

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from llcg_dist import seeding
-from llcg_dist.config.datasets import FilesConfig
+from llcg_dist.config.files import FilesConfig
 from llcg_dist.config.partition import PartitionConfig, PartitionMethod
 from llcg_dist.data.balance import node_types, spread_clusters
 from llcg_dist.data.graph import Graph

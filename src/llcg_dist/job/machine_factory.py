@@ -73,6 +73,7 @@ def _trainer(part: OpenPart, start: Start, model: GraphModel, steps: list[int]) 
         lr=config.train.local_lr,
         lr_factor=rates.machine,
         logit_shift=_logit_shift(view, start.class_shares),
+        change_gradient=part.algorithm.local_gradient if part.algorithm.changes_gradients else None,
         draw_ahead=_draws_ahead(config, part.algorithm),
     )
     fanouts = fanouts_per_layer(config.sampling.fanout, model.depth)

@@ -32,7 +32,7 @@ def choose_run_dir(config: Config) -> Path:
     if int(os.environ.get("TORCHELASTIC_MAX_RESTARTS", 0)) > 0:
         raise UserError("run_dir: must be set where torchrun may restart the job, so that it finds its checkpoints")
     now = datetime.now().strftime("%Y-%m-%d_%H-%M-%S")
-    return Path("runs") / f"{now}_{config.dataset.name}_{config.algorithm.name}"
+    return Path("runs") / f"{now}_{config.dataset.name}_{config.algorithm.label}"
 
 
 def inspect_run_dir(config: Config, run_dir: Path) -> RunState:

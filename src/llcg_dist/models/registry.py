@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from llcg_dist.config.model import ModelConfig, Norm
 from llcg_dist.errors import UserError
-from llcg_dist.models.structure import BATCHNORM, Structure
+from llcg_dist.models.structure import BATCHNORM, OWN_LAYER, Structure
 
 if TYPE_CHECKING:
     from llcg_dist.models.stages import GraphModel
@@ -61,7 +61,14 @@ MODELS = {
 }
 
 
+OWN = "own"
+_OWN = ModelEntry("own", lambda config: OWN_LAYER * config.layers)
+"""A class or function of the user's, which model.target names."""
+
+
 def model_entry(config: ModelConfig) -> ModelEntry:
+    if config.target:
+        return _OWN
     if config.name not in MODELS:
         raise UserError(f"model.name={config.name}: must be one of {', '.join(MODELS)}")
     return MODELS[config.name]
@@ -80,7 +87,7 @@ def build_model(config: ModelConfig, num_features: int, num_classes: int) -> "Gr
 
 def import_all() -> None:
     """Imports all models, and with them PyG, so that processes forked from this one share them."""
-    for entry in MODELS.values():
+    for entry in (*MODELS.values(), _OWN):
         _module(entry)
 
 

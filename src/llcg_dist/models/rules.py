@@ -4,13 +4,17 @@ from llcg_dist.config.algorithm import AUTO
 from llcg_dist.config.rules import require
 from llcg_dist.config.schema import Config
 from llcg_dist.errors import UserError
-from llcg_dist.models.registry import model_entry, structure
+from llcg_dist.models.registry import MODELS, OWN, model_entry, structure
 
 
 def check_model(config: Config) -> None:
     """Raises UserError for the first setting that the model cannot work with."""
-    _check_arch(config)
     model = config.model
+    rule = "must be the dotted path of a class or function with model=own, e.g. my_package.nets.MyNet"
+    require(model.name != OWN or model.target is not None, config, "model.target", rule)
+    rule = f"use model=own; {model.name} is a model of ours"
+    require(model.target is None or model.name not in MODELS, config, "model.target", rule)
+    _check_arch(config)
     if model_entry(model).heads_share_hidden:
         rule = f"must divide model.hidden={model.hidden}, which the heads share"
         require(model.hidden % model.heads == 0, config, "model.heads", rule)

@@ -19,14 +19,16 @@ class LayerKind:
     """Whether evaluation reads its hidden input without a copy of the rows."""
 
 
+OWN_LAYER = "O"
 LAYER_KINDS: Mapping[str, LayerKind] = {
     "G": LayerKind(),
     "S": LayerKind(weight_matrices=2, keeps_aggregate=True, reads_hidden_in_place=True),
     "L": LayerKind(reads_neighbours=False),
     "A": LayerKind(messages_per_edge=True),
     "P": LayerKind(),
+    OWN_LAYER: LayerKind(messages_per_edge=True),
 }
-"""Graph convolution, SAGE, linear, attention, and propagation without weights of its own."""
+"""Graph convolution, SAGE, linear, attention, propagation without weights of its own, and a layer of a user's model."""
 
 BATCHNORM = "B"
 _MESSAGE_PASSING = "".join(letter for letter, kind in LAYER_KINDS.items() if kind.reads_neighbours)

@@ -45,7 +45,7 @@ class Progress:
 
     def __init__(self, config: Config, start_round: int = 0, earlier: Sequence[dict[str, Any]] = ()) -> None:
         """`earlier`: the rows of metrics.jsonl up to `start_round`, the round that the run goes on after."""
-        self._name, self._rounds, self._start = config.algorithm.name, config.num_rounds, start_round
+        self._name, self._rounds, self._start = config.algorithm.label, config.num_rounds, start_round
         if start_round:
             say(f"going on after round {start_round}")
         self._live = sys.stdout.isatty()

@@ -164,7 +164,7 @@ class Recorder:
         best = max(self._evaluated_rows, key=lambda row: row["val_score"], default=None)
         last = self.rows[-1]
         return {
-            "algorithm": self._config.algorithm.name,
+            "algorithm": self._config.algorithm.label,
             "dataset": self._config.dataset.name,
             "model": self._config.model.name,
             "num_machines": self._config.cluster.num_machines,

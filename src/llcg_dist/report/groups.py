@@ -22,6 +22,7 @@ _IGNORED = LOCATION_KEYS | {
     "verify",
     "logger",
     "algorithm.name",
+    "algorithm.target",
     "checkpoint.every",
     "checkpoint.keep",
 }

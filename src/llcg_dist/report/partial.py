@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from llcg_dist.config.algorithm import method_label
 from llcg_dist.records.columns import sent_bytes
 
 Row = dict[str, Any]
@@ -16,7 +17,7 @@ def partial_summary(settings: dict[str, Any], rows: Sequence[Row], starts: Seque
         return float(sum(row[column] for row in rows) / len(rows) / 1e6)
 
     return {
-        "algorithm": str(settings.get("algorithm.name", "?")),
+        "algorithm": method_label(str(settings.get("algorithm.name", "?")), settings.get("algorithm.target")),
         "dataset": str(settings.get("dataset.name", "?")),
         "model": str(settings.get("model.name", "?")),
         "metric": str((starts[-1].get("metric") if starts else None) or "score"),

@@ -15,6 +15,7 @@ from llcg_dist.data.views import View
 from llcg_dist.sampling.minibatch import BatchStream, Sampler
 from llcg_dist.training.flat_vector import contiguous_parameters, statistics_mask
 from llcg_dist.training.loss import loss
+from llcg_dist.training.optimizer import build_optimizer
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,8 @@ class StepSettings:
     """The learning-rate schedule: (round, step within the round) -> factor on `lr`."""
     logit_shift: Tensor | None = None
     """[C] added to the logits in the loss: the logit adjustment of training/loss.py."""
+    change_gradient: Callable[[Tensor, Tensor, Tensor], Tensor] | None = None
+    """(gradient, parameters, parameters at the start of the round), all flat and learned -> the gradient to use."""
     draw_ahead: bool = False
     """Draw the next mini-batch in a second thread while one is used; the same bits either way."""
 
@@ -87,6 +90,7 @@ class Trainer:
         self._batches = prefetched if prefetched and prefetched.round == round_ else self._batches_of(round_)
         torch.manual_seed(self._batches.torch_seed)
         self._torch_rng = torch.get_rng_state()
+        self._start = self._learned() if self._settings.change_gradient is not None else torch.empty(0)
         self._loss_sum = torch.zeros((), dtype=torch.float64)
         self._backwards = self._steps = 0
 
@@ -100,6 +104,9 @@ class Trainer:
         value = loss(logits, batch.labels, self._view.task)
         self._optimizer.zero_grad(set_to_none=True)
         value.backward()
+        if self._settings.change_gradient is not None:
+            gradient = self._settings.change_gradient(self.flat_gradient(), self._learned(), self._start)
+            self.set_gradient(gradient)
         self._torch_rng = torch.get_rng_state()
         self._loss_sum += value.detach().cpu()
         self._backwards += 1
@@ -126,6 +133,10 @@ class Trainer:
         """The current parameters [n] on the CPU. Not a copy: they change with the next step."""
         return self._parameters.cpu()
 
+    def _learned(self) -> Tensor:
+        """[number of learned parameters]: a copy of those in theta."""
+        return self.theta()[~self.statistics]
+
     def mean_loss(self) -> float | None:
         """The mean loss of the batches since begin_round; None before the first."""
         return self._loss_sum.item() / self._backwards if self._backwards else None
@@ -149,6 +160,4 @@ class Trainer:
         return BatchStream(self._view, self._sampler, settings.batch_size, key)
 
     def _new_optimizer(self) -> torch.optim.Optimizer:
-        optimizer_class = {"adam": torch.optim.Adam, "sgd": torch.optim.SGD}[self._train.optimizer]
-        parameters = self._model.parameters()
-        return optimizer_class(parameters, lr=self._settings.lr, weight_decay=self._train.weight_decay, fused=True)
+        return build_optimizer(self._model.parameters(), self._train, self._settings.lr)

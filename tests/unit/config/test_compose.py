@@ -11,7 +11,13 @@ from llcg_dist.config.compose import load_config, quoted_override, to_yaml
 from llcg_dist.data.partition import store_path
 from tests.helpers.settings import CONF, DEFAULT, refusal
 
-NEEDED = {"partition=given": ["partition.file=parts.csv"]}
+NEEDED = {
+    "partition=given": ["partition.file=parts.csv"],
+    "algorithm=own": ["algorithm.target=tests.helpers.own_method.CoordinateMedian"],
+    "model=own": ["model.target=torch_geometric.nn.GraphSAGE"],
+    "dataset=own": ["dataset.target=torch_geometric.datasets.WikiCS"],
+    "dataset=pyg": ["dataset.path=data.pt"],
+}
 """Settings that an option cannot do without."""
 OPTIONS = sorted(f"{file.parent.name}={file.stem}" for file in CONF.glob("*/*.yaml"))
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from llcg_dist.config.compose import load_config
-from llcg_dist.config.datasets import ColumnsConfig, FilesConfig
+from llcg_dist.config.files import ColumnsConfig, FilesConfig
 from llcg_dist.config.partition import PartitionConfig, PartitionMethod
 from llcg_dist.data.cut import label_skew
 from llcg_dist.data.datasets import load_dataset

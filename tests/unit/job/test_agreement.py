@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from llcg_dist import __version__
 from llcg_dist.config.cluster import ClusterConfig
-from llcg_dist.config.datasets import DatasetConfig
+from llcg_dist.config.dataset import DatasetConfig
 from llcg_dist.config.partition import PartitionConfig
 from llcg_dist.config.schema import Config
 from llcg_dist.errors import UserError

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from llcg_dist.config.model import ModelConfig
-from llcg_dist.config.train import Optimizer, OptimizerState, TrainConfig
+from llcg_dist.config.train import OptimizerState, TrainConfig
 from llcg_dist.data.graph import TRAIN, Graph
 from llcg_dist.data.rows import Array
 from llcg_dist.data.views import GraphView
@@ -56,7 +56,7 @@ def test_steps_repeat_themselves_to_the_last_bit() -> None:
 def test_what_ran_before_does_not_matter() -> None:
     """Other machines in the same process, other generators, other rounds of a trainer that keeps no state."""
     alone = stepped(trainer(), round_=3)
-    sgd = TrainConfig(optimizer=Optimizer.sgd)
+    sgd = TrainConfig(optimizer="sgd")
     alone_sgd = stepped(trainer(train=sgd), round_=3)
     np.random.seed(9)
     torch.manual_seed(123)
@@ -78,7 +78,7 @@ def test_batches_drawn_ahead_change_no_bit(round_: int, steps: int) -> None:
     early = trainer()
     early.prefetch(round_, steps)
     assert torch.equal(stepped(early, round_=3), stepped(trainer(), round_=3))
-    again = trainer(train=TrainConfig(optimizer=Optimizer.sgd))
+    again = trainer(train=TrainConfig(optimizer="sgd"))
     again.prefetch(3, steps)
     assert torch.equal(stepped(again, round_=3), stepped(again, round_=3))  # drawn for one round, not for the next
 
@@ -97,11 +97,11 @@ def test_state_kept_or_reset(optimizer: str) -> None:
     """Adam's moments outlive a round unless they are reset; plain SGD has none."""
 
     def second_round(state: str) -> Tensor:
-        one = trainer(train=TrainConfig(optimizer=Optimizer(optimizer), optimizer_state=OptimizerState(state)))
+        one = trainer(train=TrainConfig(optimizer=optimizer, optimizer_state=OptimizerState(state)))
         stepped(one, round_=1)
         return stepped(one, round_=2)
 
-    fresh = stepped(trainer(train=TrainConfig(optimizer=Optimizer(optimizer))), round_=2)
+    fresh = stepped(trainer(train=TrainConfig(optimizer=optimizer)), round_=2)
     assert torch.equal(second_round("reset"), fresh)
     assert torch.equal(second_round("keep"), fresh) == (optimizer == "sgd")
 
@@ -155,7 +155,7 @@ def test_one_step_is_gradient_descent_on_the_mean_loss() -> None:
     """Full batch, all neighbours, no dropout, SGD: theta − lr·(gradient + decay·theta), worked out beside it."""
     model = new_model("GG", dropout=0.0)
     theta = flatten(model)
-    train = TrainConfig(optimizer=Optimizer.sgd, weight_decay=0.1)
+    train = TrainConfig(optimizer="sgd", weight_decay=0.1)
     step_settings = replace(STEPS, batch_size=1000, lr=0.3)
     one = Trainer(GraphView(GRAPH), model, NeighborSampler(GRAPH, [-1, -1]), step_settings, train)
     one.run_steps(theta, 1, 1)
@@ -198,7 +198,7 @@ def plain_loop(
 @pytest.mark.parametrize("optimizer", ["adam", "sgd"])
 def test_many_steps_are_those_of_a_plain_loop(optimizer: str, shift: Tensor | None) -> None:
     """With BatchNorm, whose statistics are part of the vector; `shift` enters the loss and nothing else."""
-    train, notes = TrainConfig(optimizer=Optimizer(optimizer), weight_decay=0.1), Recording(GRAPH, [3, 3])
+    train, notes = TrainConfig(optimizer=optimizer, weight_decay=0.1), Recording(GRAPH, [3, 3])
     settings = replace(STEPS, logit_shift=shift)
     one = Trainer(GraphView(GRAPH), new_model(dropout=0.0), notes, settings, train)
     one.run_steps(START, 1, 20)
@@ -216,7 +216,7 @@ def test_a_step_goes_as_far_as_its_place_in_the_run_says() -> None:
         asked.append((round_, step))
         return 0.25
 
-    sgd, start = TrainConfig(optimizer=Optimizer.sgd), flatten(new_model("SS", dropout=0.0))
+    sgd, start = TrainConfig(optimizer="sgd"), flatten(new_model("SS", dropout=0.0))
     full = stepped(trainer(train=sgd, model=new_model("SS", dropout=0.0)), round_=3, steps=1, start=start) - start
     slowed = trainer(replace(STEPS, lr_factor=factor), sgd, new_model("SS", dropout=0.0))
     torch.testing.assert_close(stepped(slowed, 3, 1, start) - start, full * 0.25, rtol=1e-4, atol=1e-7)

@@ -10,6 +10,7 @@ from typing import Any
 
 import yaml
 
+from llcg_dist.config.algorithm import method_label
 from llcg_dist.config.compare import flat_dict
 from llcg_dist.errors import UserError, one_line
 from llcg_dist.records.columns import BYTES
@@ -43,7 +44,8 @@ class RunState:
     def title(self) -> str:
         """`llcg on cora, 4 machines, started 2026-01-01T10:00:00 on host7`."""
         of = self.settings.get
-        text = f"{of('algorithm.name', '?')} on {of('dataset.name', '?')}, {of('cluster.num_machines', '?')} machines"
+        method = method_label(of("algorithm.name", "?"), of("algorithm.target"))
+        text = f"{method} on {of('dataset.name', '?')}, {of('cluster.num_machines', '?')} machines"
         return text + (f", started {self.start['date']} on {self.start.get('host')}" if "date" in self.start else "")
 
     @property

@@ -3,7 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
-from llcg_dist.config.datasets import DatasetConfig, FilesConfig
+from llcg_dist.config.dataset import DatasetConfig
+from llcg_dist.config.files import FilesConfig
 from llcg_dist.data.graph import Graph
 from llcg_dist.data.subset import sample_nodes
 

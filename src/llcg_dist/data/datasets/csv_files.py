@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from llcg_dist.config.datasets import DELIMITERS, FilesConfig
+from llcg_dist.config.files import DELIMITERS, FilesConfig
 from llcg_dist.errors import UserError, one_line
 
 SUFFIXES = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")

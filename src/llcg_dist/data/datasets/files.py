@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from llcg_dist.config.datasets import FilesConfig
+from llcg_dist.config.files import FilesConfig
 from llcg_dist.data.csr import undirected_csr
 from llcg_dist.data.datasets.labels import Labels, read_labels
 from llcg_dist.data.datasets.nodes import NodeIds

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from llcg_dist.config.datasets import FilesConfig
+from llcg_dist.config.files import FilesConfig
 from llcg_dist.data.datasets.csv_files import missing_column
 from llcg_dist.data.datasets.nodes import NodeIds
 from llcg_dist.data.datasets.tables import Table, as_integers, is_npy, read_npy, read_table

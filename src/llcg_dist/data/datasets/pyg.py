@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from llcg_dist.config.dataset import GRAPH_NAMES
 from llcg_dist.config.datasets import (
-    GRAPH_NAMES,
     FractionsConfig,
     HeterophilousConfig,
     PlanetoidConfig,

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from llcg_dist.config.datasets import FilesConfig
+from llcg_dist.config.files import FilesConfig
 from llcg_dist.data.datasets.csv_files import missing_column
 from llcg_dist.data.datasets.labels import Labels
 from llcg_dist.data.datasets.nodes import NodeIds

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from pandas.api.types import is_numeric_dtype
 
-from llcg_dist.config.datasets import ColumnsConfig, FilesConfig
+from llcg_dist.config.files import ColumnsConfig, FilesConfig
 from llcg_dist.data.datasets.csv_files import SUFFIXES, is_csv, missing_column, read_cells, read_header
 from llcg_dist.data.rows import Array
 from llcg_dist.errors import UserError, one_line

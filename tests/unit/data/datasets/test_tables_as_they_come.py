@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from llcg_dist.config.compose import load_config
-from llcg_dist.config.datasets import ColumnsConfig
+from llcg_dist.config.files import ColumnsConfig
 from llcg_dist.data.graph import TEST, TRAIN, UNUSED, VAL, Graph
 from llcg_dist.data.partition import ensure_store, store_path
 from llcg_dist.errors import UserError

@@ -1,0 +1,59 @@
+"""The settings that every source of graphs has; datasets.py lists the sources. Field texts are help texts."""
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import ClassVar
+
+from omegaconf import MISSING
+
+from llcg_dist.config.section import Section
+
+GRAPH_NAMES = {
+    "planetoid": ("Cora", "CiteSeer", "PubMed"),
+    "amazon": ("Computers", "Photo"),
+    "coauthor": ("CS", "Physics"),
+    "heterophilous": ("Roman-empire", "Amazon-ratings", "Minesweeper", "Tolokers", "Questions"),
+}
+"""Values of dataset.name for the sources that have several graphs; any other source has one graph, named like it."""
+
+
+class Metric(StrEnum):
+    accuracy = "accuracy"
+    f1_micro = "f1_micro"
+    roc_auc = "roc_auc"
+
+
+@dataclass
+class DatasetConfig(Section):
+    """Where the graph comes from; each source adds its own settings."""
+
+    section: ClassVar[str] = "dataset"
+
+    source: str = MISSING
+    """The choice of the group, which says how the graph is read: dataset=planetoid."""
+    name: str = MISSING
+    """Which graph of the source, e.g. dataset=planetoid dataset.name=PubMed; with dataset=files, what to call it."""
+    seed: int = 0
+    """Seed of what the dataset draws (a generated graph, a split); apart from `seed`: seeds sweep over one graph."""
+    subset: int | None = None
+    """Keep only this many nodes and the edges between them, drawn with dataset.seed: any graph, small."""
+
+    def check(self) -> None:
+        super().check()
+        self.at_least(0, "seed")
+        self.check_name()
+
+    def check_name(self) -> None:
+        """The name becomes a part of paths."""
+        names = GRAPH_NAMES.get(self.source, (self.source,))
+        self.require(self.name in names, "name", f"must be one of {', '.join(names)} with dataset={self.source}")
+
+
+@dataclass
+class OwnDataConfig(DatasetConfig):
+    """A graph of the user's own, under any name that can be a part of paths."""
+
+    def check_name(self) -> None:
+        rule = "must be made of letters, digits, '_', '-' and '.'"
+        self.require(bool(re.fullmatch(r"\w[\w.-]*", self.name)), "name", rule)

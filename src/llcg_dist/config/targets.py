@@ -1,0 +1,60 @@
+"""Users' own classes and functions by dotted path (my_package.nets.MyNet), as Hydra's `_target_` names them."""
+
+from typing import Any
+
+from hydra.utils import get_object
+
+from llcg_dist.errors import UserError, one_line
+
+OPTIONS = "options"
+"""The key under which a section takes keyword arguments for the class or function that its `target` names."""
+
+_IN_MEMORY = "in_memory."
+_objects: dict[str, Any] = {}
+
+
+def resolve(key: str, target: str) -> Any:
+    """The class or function that the setting `key` names; UserError where it cannot be imported."""
+    if target in _objects:
+        return _objects[target]
+    if target.startswith(_IN_MEMORY):
+        raise UserError(f"{key}={target}: existed only in the process that trained; name an importable class instead")
+    try:
+        return get_object(target)
+    except Exception as error:  # whatever the user's module raises when it is imported
+        cause = error.__cause__ if isinstance(error.__cause__, Exception) else error
+        advice = "write package.module.Name, with its folder the current one or on PYTHONPATH"
+        raise UserError(f"{key}={target}: cannot be imported ({one_line(cause)}); {advice}") from None
+
+
+def call(key: str, target: str, **arguments: Any) -> Any:
+    """What the class or function returns for these arguments; UserError where it is not callable or refuses them."""
+    function = resolve(key, target)
+    if not callable(function):
+        raise UserError(f"{key}={target}: must be a class or a function, not a {type(function).__name__}")
+    try:
+        return function(**arguments)
+    except UserError:
+        raise
+    except Exception as error:
+        given = ", ".join(arguments)
+        raise UserError(f"{key}={target}: failed when called with {given} ({one_line(error)})") from error
+
+
+def importable_path(thing: Any) -> str | None:
+    """The dotted path by which another process can import a class or function; None where there is none."""
+    module, name = getattr(thing, "__module__", None), getattr(thing, "__qualname__", None)
+    if not module or not name or module == "__main__":
+        return None
+    path = f"{module}.{name}"
+    try:
+        return path if get_object(path) is thing else None
+    except Exception:
+        return None
+
+
+def keep_in_memory(thing: Any) -> str:
+    """A name under which this process, and no other, resolves a class or function."""
+    name = f"{_IN_MEMORY}{getattr(thing, '__name__', type(thing).__name__)}"
+    _objects[name] = thing
+    return name

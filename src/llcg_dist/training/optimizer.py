@@ -1,0 +1,39 @@
+"""The optimiser of the settings: adam, sgd, or any class with torch.optim's interface by its dotted path."""
+
+import inspect
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+from torch import nn
+
+from llcg_dist.config.targets import resolve
+from llcg_dist.config.train import OPTIMIZERS, TrainConfig
+from llcg_dist.errors import UserError, one_line
+
+
+def build_optimizer(parameters: Iterable[nn.Parameter], config: TrainConfig, lr: float) -> torch.optim.Optimizer:
+    """A new optimiser without state; UserError where the class does not take what it is given."""
+    kind = optimizer_class(config)
+    accepted = inspect.signature(kind).parameters
+    arguments: dict[str, Any] = dict(config.optimizer_options)
+    if config.weight_decay or "weight_decay" in accepted:
+        arguments.setdefault("weight_decay", config.weight_decay)
+    if config.optimizer in OPTIMIZERS:
+        arguments.setdefault("fused", True)  # one pass over all parameters
+    try:
+        optimizer: torch.optim.Optimizer = kind(parameters, lr=lr, **arguments)
+    except (TypeError, ValueError) as error:
+        given = ", ".join(f"{name}={value}" for name, value in arguments.items())
+        raise UserError(f"train.optimizer={config.optimizer}: refused {given} ({one_line(error)})") from None
+    return optimizer
+
+
+def optimizer_class(config: TrainConfig) -> Any:
+    """The class; UserError for one that a training step cannot use."""
+    kind = resolve("train.optimizer", OPTIMIZERS.get(config.optimizer, config.optimizer))
+    if not (inspect.isclass(kind) and issubclass(kind, torch.optim.Optimizer)):
+        raise UserError(f"train.optimizer={config.optimizer}: must be a subclass of torch.optim.Optimizer")
+    if issubclass(kind, torch.optim.LBFGS):
+        raise UserError(f"train.optimizer={config.optimizer}: evaluates the loss many times a step; use another")
+    return kind

@@ -25,7 +25,7 @@ from llcg_dist.models import build_model
 from llcg_dist.records.classes import CLASSES_FILE, SHOWN_CLASSES, class_table, write_class_results
 from llcg_dist.records.console import table
 from llcg_dist.training.class_scores import class_results
-from llcg_dist.training.layerwise import FullGraphForward
+from llcg_dist.training.full_forward import full_forward
 
 USAGE = """usage: llcg predict run_dir=RUN [which=best|final] [out=FILE] [a new graph]
 
@@ -65,7 +65,7 @@ def predict(arguments: Sequence[str], say: Callable[[str], None] = lambda line: 
         graph = load_unlabelled(new)
         _require_same_features(graph, trained, f"dataset.features={new.features}", request.run_dir)
     say(f"predicting {graph.num_nodes:,} nodes with {request.model_file}")
-    logits = FullGraphForward(graph, model, config.evaluate.chunk, config.evaluate.scratch).logits()
+    logits = full_forward(graph, model, config.evaluate.chunk, config.evaluate.scratch).logits()
     _write(prediction_table(logits, graph, trained), request.out)
     if graph is trained:
         _report_classes(class_results(logits, graph), request, say)

@@ -14,10 +14,17 @@ from llcg_dist.training.layerwise import FullGraphForward
 from tests.helpers.graphs import dense, dense_gcn
 
 
+def staged_model(config: ModelConfig, num_features: int, num_classes: int) -> GraphModel:
+    """A model of ours, as the sequence of stages that it is."""
+    model = build_model(config, num_features, num_classes)
+    assert isinstance(model, GraphModel)
+    return model
+
+
 def drawn_model(config: ModelConfig, graph: Graph) -> GraphModel:
     """Eight wide, in eval mode, no weight at its trivial initial value, BatchNorm's statistics those of this graph."""
     torch.manual_seed(0)
-    model = build_model(replace(config, hidden=8), graph.num_features, graph.num_classes)
+    model = staged_model(replace(config, hidden=8), graph.num_features, graph.num_classes)
     for name, parameter in model.named_parameters():
         if parameter.ndim == 1:  # biases and BatchNorm's affine weights
             nn.init.uniform_(parameter, 0.5, 1.5) if "norm.weight" in name else nn.init.uniform_(parameter, -0.5, 0.5)

@@ -19,9 +19,8 @@ from llcg_dist.job.devices import draws_ahead, threads_per_rank
 from llcg_dist.job.machine import Machine, MachineCheckpoints
 from llcg_dist.job.start import Start
 from llcg_dist.models import build_model
-from llcg_dist.models.stages import GraphModel
-from llcg_dist.sampling.minibatch import fanouts_per_layer
-from llcg_dist.sampling.neighbor import NeighborSampler
+from llcg_dist.models.base import Model
+from llcg_dist.models.samplers import sampler_for
 from llcg_dist.training.diagnostics import LocalGradient
 from llcg_dist.training.flat_vector import statistics_mask
 from llcg_dist.training.learning_rate import LearningRates
@@ -63,7 +62,7 @@ def build_machine(part: OpenPart, start: Start) -> tuple[Machine, MachineCompres
     return Machine(algorithm, steps, trainer, checkpoints, part.fetched, meter), compressor
 
 
-def _trainer(part: OpenPart, start: Start, model: GraphModel, steps: list[int]) -> Trainer:
+def _trainer(part: OpenPart, start: Start, model: Model, steps: list[int]) -> Trainer:
     config, view = part.config, part.view
     rates = LearningRates(config.train, steps, start.planned_rounds)
     settings = StepSettings(
@@ -76,8 +75,7 @@ def _trainer(part: OpenPart, start: Start, model: GraphModel, steps: list[int]) 
         change_gradient=part.algorithm.local_gradient if part.algorithm.changes_gradients else None,
         draw_ahead=_draws_ahead(config, part.algorithm),
     )
-    fanouts = fanouts_per_layer(config.sampling.fanout, model.depth)
-    sampler = NeighborSampler(view.topology, fanouts, config.sampling.method)
+    sampler = sampler_for(model, view.topology, config.sampling.fanout, config.sampling.method)
     return Trainer(view, model, sampler, settings, config.train, part.device)
 
 

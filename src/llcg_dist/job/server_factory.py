@@ -29,12 +29,11 @@ from llcg_dist.job.server import Server
 from llcg_dist.job.server_checkpoints import ServerCheckpoints, ServerState, planned_rounds
 from llcg_dist.job.start import Start, checkpoint_folder
 from llcg_dist.models import build_model
-from llcg_dist.models.stages import GraphModel
+from llcg_dist.models.base import Model
+from llcg_dist.models.samplers import sampler_for
 from llcg_dist.records.console import Progress
 from llcg_dist.records.recorder import Recorder
 from llcg_dist.records.rows import read_rows
-from llcg_dist.sampling.minibatch import fanouts_per_layer
-from llcg_dist.sampling.neighbor import NeighborSampler
 from llcg_dist.training.auto_s import StepChooser
 from llcg_dist.training.average import averaging_weights
 from llcg_dist.training.correction import Corrector
@@ -76,7 +75,7 @@ class OpenRun:
         """The part of every node, where there are parts."""
         return self.full.extra["assignment"] if self.algorithm.trains_on_parts else None
 
-    def new_model(self) -> GraphModel:
+    def new_model(self) -> Model:
         return build_model(self.config.model, self.full.graph.num_features, self.full.graph.num_classes)
 
 
@@ -120,7 +119,7 @@ def build_server(
     return Server(algorithm, channel, corrector, screener, checkpoints, observer)
 
 
-def _corrector(run: OpenRun, start: Start, model: GraphModel, steps: list[int]) -> Corrector:
+def _corrector(run: OpenRun, start: Start, model: Model, steps: list[int]) -> Corrector:
     """Takes the server's own steps on the full graph, and chooses their number with S=auto."""
     config, graph = run.config, run.full.graph
     rates = LearningRates(config.train, steps, start.planned_rounds)
@@ -128,7 +127,7 @@ def _corrector(run: OpenRun, start: Start, model: GraphModel, steps: list[int]) 
     settings = StepSettings(seeding.SERVER_STREAM, config.seed, config.train.server_batch_size, lr, lr_factor)
     nodes = correction_nodes(config.sampling.server_minibatch, graph, run.full.extra["assignment"])
     view = GraphView(graph, nodes)
-    sampler = NeighborSampler(view.topology, fanouts_per_layer(config.sampling.server_fanout, model.depth))
+    sampler = sampler_for(model, view.topology, config.sampling.server_fanout)
     trainer = Trainer(view, model, sampler, settings, config.train, run.device)
     chooser, automatic = None, config.algorithm.S == AUTO
     if automatic and run.assignment is not None:

@@ -11,7 +11,7 @@ from llcg_dist.errors import UserError
 from llcg_dist.models.structure import BATCHNORM, OWN_LAYER, Structure
 
 if TYPE_CHECKING:
-    from llcg_dist.models.stages import GraphModel
+    from llcg_dist.models.base import Model
 
 Letters = Callable[[ModelConfig], str]
 
@@ -79,9 +79,9 @@ def structure(config: ModelConfig) -> Structure:
     return Structure(config.arch or model_entry(config).letters(config))
 
 
-def build_model(config: ModelConfig, num_features: int, num_classes: int) -> "GraphModel":
+def build_model(config: ModelConfig, num_features: int, num_classes: int) -> "Model":
     """The module with freshly initialised weights, drawn from torch's global generator."""
-    model: GraphModel = _module(model_entry(config)).build(config, num_features, num_classes)
+    model: Model = _module(model_entry(config)).build(config, num_features, num_classes)
     return model
 
 

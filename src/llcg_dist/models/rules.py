@@ -23,7 +23,8 @@ def check_model(config: Config) -> None:
     rule = f"must be one number, or one for each of the model's {depth} message-passing layers"
     for name in ("fanout", "server_fanout"):
         fanout = getattr(config.sampling, name)
-        require(not isinstance(fanout, list) or len(fanout) == depth, config, f"sampling.{name}", rule)
+        fits = not isinstance(fanout, list) or len(fanout) == depth or model.target is not None
+        require(fits, config, f"sampling.{name}", rule)
 
 
 def _check_arch(config: Config) -> None:
@@ -44,9 +45,10 @@ def _check_arch(config: Config) -> None:
 
 def _check_batchnorm(config: Config) -> None:
     batch_size = config.train.server_batch_size
-    if not structure(config.model).has_batchnorm:
-        rule = "the model has no BatchNorm, so there is one score only; leave it off"
-        require(not config.evaluate.both_statistics, config, "evaluate.both_statistics", rule)
+    made_of = structure(config.model)
+    rule = "the model has no BatchNorm, so there is one score only; leave it off"
+    require(made_of.may_have_batchnorm or not config.evaluate.both_statistics, config, "evaluate.both_statistics", rule)
+    if not made_of.has_batchnorm:
         return
     rule = "must be at least 2: BatchNorm cannot normalise a batch of one row; or use model.norm=none"
     require(batch_size >= 2 or not config.algorithm.corrects, config, "train.server_batch_size", rule)

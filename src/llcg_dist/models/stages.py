@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from llcg_dist.data.feature_rows import Rows, materialize
+from llcg_dist.models.base import Model
 from llcg_dist.models.dropout import relu_dropout
 from llcg_dist.sampling.block import Block
 
@@ -76,7 +77,7 @@ class Stage(nn.Module):
         return h
 
 
-class GraphModel(nn.Module):
+class GraphModel(Model):
     """A sequence of stages, `depth` of which are message-passing stages that take one block each."""
 
     def __init__(self, stages: Sequence[Stage], unused_bytes: int = 0) -> None:

@@ -59,6 +59,11 @@ class Structure:
         return BATCHNORM in self.letters
 
     @property
+    def may_have_batchnorm(self) -> bool:
+        """What a user's own model is made of is known only when it is built."""
+        return self.has_batchnorm or OWN_LAYER in self.letters
+
+    @property
     def has_batchnorm_after_message_passing(self) -> bool:
         """Whether a BatchNorm comes after the last message-passing layer, where only the rows of the seeds are left."""
         return BATCHNORM in re.split(f"[{_MESSAGE_PASSING}]", self.letters)[-1]

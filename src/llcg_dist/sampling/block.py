@@ -6,7 +6,7 @@ depends on a sampler.
 """
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -62,7 +62,7 @@ class Block:
             return self
         indptr, indices, degree = (tensor.to(device) for tensor in (self.indptr, self.indices, self.degree))
         dst = None if self.dst is None else self.dst.to(device)
-        return Block(indptr, indices, self.num_src, self.num_dst, degree, dst)
+        return replace(self, indptr=indptr, indices=indices, degree=degree, dst=dst)
 
     def within_parts(self, part: Tensor, degree: Tensor) -> "Block":
         """The block without cut edges. `part` [num_src]: each node's part, `degree` [num_src]: its degree within it."""
@@ -70,7 +70,7 @@ class Block:
         inside = part[row] == part[self.indices.long()]
         kept_before = torch.cat([torch.zeros(1, dtype=torch.int64), inside.cumsum(0)])
         indptr = kept_before[self.indptr.long()].to(self.indptr.dtype)
-        return Block(indptr, self.indices[inside], self.num_src, self.num_dst, degree)
+        return replace(self, indptr=indptr, indices=self.indices[inside], degree=degree)
 
     @cached_property
     def mean_adjacency(self) -> Tensor:
@@ -124,6 +124,22 @@ class Block:
     def _csr(self, indptr: Tensor, indices: Tensor, values: Tensor) -> Tensor:
         size = (self.num_dst, self.num_src)
         return torch.sparse_csr_tensor(indptr, indices, values, size=size, check_invariants=False)
+
+
+@dataclass(frozen=True)
+class Subgraph(Block):
+    """A sampled subgraph as a block: its rows are the nodes whose neighbours were drawn, the first of them the seeds.
+
+    What a model with forward(x, edge_index) reads; of its output the first `num_outputs` rows count.
+    """
+
+    num_outputs: int = 0
+
+    @cached_property
+    def edge_index(self) -> Tensor:
+        """[2, entries] int64: from each neighbour to its row, PyG's convention."""
+        rows = torch.arange(self.num_dst, device=self.indptr.device)
+        return torch.stack([self.indices.long(), torch.repeat_interleave(rows, self.indptr.diff())])
 
 
 def degrees(graph: Graph | Topology) -> Tensor:

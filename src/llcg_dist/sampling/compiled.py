@@ -109,4 +109,4 @@ def call_all() -> None:
         indptr, indices = frozen(np.array([0, 1, 2], dtype)), frozen(np.array([1, 0], dtype))
         nodes, place = np.zeros(1, dtype), np.full(2, -1, np.int32)
         module.set_places(nodes, place, 0)
-        module.sample_layer(indptr, indices, nodes, place, 1, 0.0, False, 0, 0)
+        module.sample_layer(indptr, indices, nodes, 0, place, 1, 0.0, False, 0, 0)

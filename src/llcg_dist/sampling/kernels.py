@@ -54,6 +54,7 @@ def sample_layer(
     indptr: Array,
     indices: Array,
     nodes: Array,
+    first: int,
     place: Array,
     fanout: int,
     share: float,
@@ -61,30 +62,31 @@ def sample_layer(
     seed: int,
     layer: int,
 ) -> tuple[Array, Array, Array]:
-    """(indptr, indices, nodes): the block of sampled neighbours of `nodes`, and the nodes with those it reads besides.
+    """(indptr, indices, nodes): the block of sampled neighbours of nodes[first:], and the nodes with those it reads
+    besides.
 
     `fanout` neighbours of each node (-1: all), or the share `share` of them where that is positive. place [N] int32:
     where a node stands in `nodes`, or -1; kept up to date.
     """
-    num_dst, key = len(nodes), _layer_key(seed, layer)
-    block_indptr = np.empty(num_dst + 1, np.int32)
-    num_edges, most = _count_edges(indptr, nodes, fanout, share, block_indptr)
+    num_src, key = len(nodes), _layer_key(seed, layer)
+    rows = nodes[first:]
+    block_indptr = np.empty(len(rows) + 1, np.int32)
+    num_edges, most = _count_edges(indptr, rows, fanout, share, block_indptr)
     block_indices = np.empty(num_edges, np.int32)
-    read = np.empty(min(len(indptr) - 1, num_dst + num_edges), nodes.dtype)
-    read[:num_dst] = nodes
-    num_src = num_dst
+    read = np.empty(min(len(indptr) - 1, num_src + num_edges), nodes.dtype)
+    read[:num_src] = nodes
     chosen, numbers = np.empty(most + 1, np.int32), np.empty(most, np.uint64)
-    for row in range(num_dst):
-        neighbours = indices[indptr[nodes[row]] : indptr[nodes[row] + 1]]
-        first, wanted = block_indptr[row], block_indptr[row + 1] - block_indptr[row]
-        _choose(neighbours, wanted, labor, key, nodes[row], numbers, chosen)
+    for row in range(len(rows)):
+        neighbours = indices[indptr[rows[row]] : indptr[rows[row] + 1]]
+        begin, wanted = block_indptr[row], block_indptr[row + 1] - block_indptr[row]
+        _choose(neighbours, wanted, labor, key, rows[row], numbers, chosen)
         for position in range(wanted):
             node = neighbours[chosen[position]]
             if place[node] < 0:
                 place[node] = num_src
                 read[num_src] = node
                 num_src += 1
-            block_indices[first + position] = place[node]
+            block_indices[begin + position] = place[node]
     return block_indptr, block_indices, read[:num_src].copy()
 
 

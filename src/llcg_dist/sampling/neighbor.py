@@ -9,7 +9,7 @@ from llcg_dist.config.train import Fanout, SamplingMethod
 from llcg_dist.data.csr import Topology
 from llcg_dist.data.graph import Graph
 from llcg_dist.data.rows import Array
-from llcg_dist.sampling.block import Block, degrees
+from llcg_dist.sampling.block import Block, Subgraph, degrees
 from llcg_dist.sampling.compiled import kernels
 from llcg_dist.sampling.minibatch import Sample
 
@@ -47,13 +47,39 @@ class NeighborSampler:
         self._kernels.set_places(nodes, self._place, -1)
         return Sample(torch.from_numpy(nodes), torch.from_numpy(outputs), blocks)
 
-    def _sample_layer(self, nodes: Array, fanout: Fanout, seed: int, layer: int) -> tuple[Array, Array, Array]:
+    def _sample_layer(
+        self, nodes: Array, fanout: Fanout, seed: int, layer: int, first: int = 0
+    ) -> tuple[Array, Array, Array]:
+        """(indptr, indices, nodes) of the sampled neighbours of nodes[first:]."""
         share = fanout if isinstance(fanout, float) else 0.0
         count = -1 if isinstance(fanout, float) else min(fanout, np.iinfo(np.int32).max)
         drawn: tuple[Array, Array, Array] = self._kernels.sample_layer(
-            self._indptr, self._indices, nodes, self._place, count, share, self._labor, seed, layer
+            self._indptr, self._indices, nodes, first, self._place, count, share, self._labor, seed, layer
         )
         return drawn
+
+
+class SubgraphSampler(NeighborSampler):
+    """Samples a subgraph in place of blocks, for models that read an edge_index: every node's neighbours once, when it
+    is first reached. `fanouts[-1]` neighbours of the seeds, `fanouts[-2]` of those, and so on."""
+
+    def sample(self, seeds: Array, seed: int) -> Sample:
+        """One block: the seeds come first among its nodes, and its rows are all nodes but those reached last."""
+        outputs = nodes = np.ascontiguousarray(seeds, dtype=self._indices.dtype)
+        self._kernels.set_places(nodes, self._place, 0)
+        ends, indices, first = [np.zeros(1, np.int32)], list[Array](), 0
+        for hop, fanout in enumerate(reversed(self._fanouts)):
+            num_before = len(nodes)
+            hop_indptr, hop_indices, nodes = self._sample_layer(nodes, fanout, seed, hop, first)
+            ends.append(hop_indptr[1:] + ends[-1][-1])
+            indices.append(hop_indices)
+            first = num_before
+        self._kernels.set_places(nodes, self._place, -1)
+        all_nodes, indptr = torch.from_numpy(nodes), torch.from_numpy(np.concatenate(ends))
+        degree = self._degree.index_select(0, all_nodes)
+        edges = torch.from_numpy(np.concatenate(indices))
+        block = Subgraph(indptr, edges, len(nodes), first, degree, num_outputs=len(outputs))
+        return Sample(all_nodes, torch.from_numpy(outputs), [block])
 
 
 def frozen(array: Array) -> Array:

@@ -27,8 +27,8 @@ from llcg_dist.data.graph import Graph
 from llcg_dist.data.rows import Array
 from llcg_dist.data.views import GraphView, View
 from llcg_dist.models import build_model
-from llcg_dist.sampling.minibatch import Batch, Sampler, fanouts_per_layer, load_batch
-from llcg_dist.sampling.neighbor import NeighborSampler
+from llcg_dist.models.samplers import sampler_for
+from llcg_dist.sampling.minibatch import Batch, Sampler, load_batch
 from llcg_dist.training.flat_vector import gradient_of, load_flat, statistics_mask
 from llcg_dist.training.loss import loss
 
@@ -181,8 +181,7 @@ class StepChooser:
         self._config, self._nodes = config, view.train_nodes
         self._model = build_model(config.model, graph.num_features, graph.num_classes).to(device)
         self._learned = ~statistics_mask(self._model)
-        fanouts = fanouts_per_layer(config.sampling.server_fanout, self._model.depth)
-        sampler = NeighborSampler(view.topology, fanouts)
+        sampler = sampler_for(self._model, view.topology, config.sampling.server_fanout)
         degree = degrees_within_parts(graph, assignment)
         self._gradients = CutGradients(self._model, view, sampler, assignment, degree, device)
         self._rule = AutoS(config.algorithm.S_max, mean_steps)

@@ -19,8 +19,8 @@ from llcg_dist.data.graph import TRAIN, Graph
 from llcg_dist.data.rows import Array
 from llcg_dist.data.views import GraphView, SubgraphView, View
 from llcg_dist.models import build_model
-from llcg_dist.sampling.minibatch import Sampler, fanouts_per_layer
-from llcg_dist.sampling.neighbor import NeighborSampler
+from llcg_dist.models.samplers import all_neighbours_sampler, sampler_for
+from llcg_dist.sampling.minibatch import Sampler
 from llcg_dist.training import theory
 from llcg_dist.training.flat_vector import load_flat, statistics_mask
 
@@ -40,7 +40,7 @@ class LocalGradient:
     def __init__(self, config: Config, view: View, device: str = "cpu") -> None:
         self._model = build_model(config.model, view.num_features, view.num_classes).to(device)
         self._view, self._chunk, self._device = view, config.diagnostics.chunk, device
-        self._sampler = _all_neighbours_sampler(view, self._model.depth)
+        self._sampler = all_neighbours_sampler(self._model, view.topology)
 
     def at(self, theta: Tensor) -> Tensor:
         """The gradient at the model `theta`: [number of learned parameters] float32, which is sent to the server."""
@@ -66,7 +66,7 @@ class Diagnostics:
         self._model = build_model(config.model, graph.num_features, graph.num_classes).to(device)
         self._learned = ~statistics_mask(self._model)
         self._view = GraphView(graph)
-        self._all_neighbours = _all_neighbours_sampler(self._view, self._model.depth)
+        self._all_neighbours = all_neighbours_sampler(self._model, self._view.topology)
         chosen = correction_nodes(config.sampling.server_minibatch, graph, assignment)
         self._correction_nodes = self._view.train_nodes if chosen is None else chosen
 
@@ -115,11 +115,10 @@ class Diagnostics:
     def _local_sampling_error(self, local: Sequence[Tensor], round_: int) -> tuple[tuple[float, float], ...]:
         """The largest σ_bias² and the largest σ_var² of any part's local mini-batches, each with its error."""
         config, biases, variances = self._config, [], []
-        fanouts = fanouts_per_layer(config.sampling.fanout, self._model.depth)
         for part, exact in enumerate(local):
             own, remote = part_and_halo_nodes(config, self._access, self._graph, self._assignment, part)
             view = SubgraphView(self._graph, np.concatenate([own, remote]), len(own))
-            sampler = NeighborSampler(view.topology, fanouts, config.sampling.method)
+            sampler = sampler_for(self._model, view.topology, config.sampling.fanout, config.sampling.method)
             size, stream = config.train.local_batch_size, seeding.part_stream(part)
             samples = self._sample_gradients(view, view.train_nodes, sampler, size, stream, round_)
             biases.append(samples.bias(exact))
@@ -129,8 +128,8 @@ class Diagnostics:
     def _server_sampling_error(self, grad: Tensor, round_: int) -> tuple[float, float]:
         """σ_global² of the server's correction batches around the full gradient `grad`, with its error."""
         config = self._config
-        fanouts = fanouts_per_layer(config.sampling.server_fanout, self._model.depth)
-        sampler, size = NeighborSampler(self._view.topology, fanouts), config.train.server_batch_size
+        sampler = sampler_for(self._model, self._view.topology, config.sampling.server_fanout)
+        size = config.train.server_batch_size
         stream = seeding.SERVER_STREAM
         samples = self._sample_gradients(self._view, self._correction_nodes, sampler, size, stream, round_)
         return samples.mean_square(grad)
@@ -178,7 +177,3 @@ class Diagnostics:
             short = f"T = {total} steps, and the theorems want more than L²P = {smoothness**2 * machines:.3g}"
             columns["theorem_note"] = f"the formulas do not apply: {short}"
         return columns
-
-
-def _all_neighbours_sampler(view: View, depth: int) -> Sampler:
-    return NeighborSampler(view.topology, [-1] * depth)

@@ -10,15 +10,16 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn.modules.batchnorm import _BatchNorm
 
 from llcg_dist.config.algorithm import BatchNormStats
 from llcg_dist.config.schema import Config
 from llcg_dist.data.graph import TEST, TRAIN, UNUSED, VAL, Graph
+from llcg_dist.models.base import Model
 from llcg_dist.models.registry import structure
-from llcg_dist.models.stages import GraphModel
 from llcg_dist.training.class_scores import class_results
 from llcg_dist.training.flat_vector import load_flat
-from llcg_dist.training.layerwise import FullGraphForward
+from llcg_dist.training.full_forward import full_forward
 from llcg_dist.training.loss import loss
 from llcg_dist.training.metrics import score
 
@@ -54,7 +55,7 @@ class Evaluator:
     def __init__(
         self,
         graph: Graph,
-        model: GraphModel,
+        model: Model,
         batchnorm_stats: str,
         chunk: int,
         scratch: str | None = None,
@@ -67,19 +68,21 @@ class Evaluator:
         """
         self._graph, self._model, self._batchnorm_stats = graph, model, batchnorm_stats
         self._forwards = {
-            kind: FullGraphForward(
-                graph, model, chunk, scratch, graph.split != UNUSED, kind == BatchNormStats.recalibrate
-            )
+            kind: full_forward(graph, model, chunk, scratch, graph.split != UNUSED, kind == BatchNormStats.recalibrate)
             for kind in kinds or [batchnorm_stats]
         }
+        self._has_batchnorm = any(isinstance(module, _BatchNorm) for module in model.modules())
         self._labels = torch.from_numpy(graph.labels)
         self._evaluated: Tensor | None = None
         self._nodes = {split: torch.from_numpy(graph.nodes_in(split)) for split in (TRAIN, VAL, TEST)}
 
     def evaluate(self, theta: Tensor) -> Evaluation:
         """Scores the model `theta` with every kind of statistics; the model keeps the statistics of the chosen kind."""
-        scores, state_dicts = {}, {}
+        scores, state_dicts = dict[str, Scores](), dict[str, dict[str, Tensor]]()
         for kind, forward in self._forwards.items():
+            if scores and not self._has_batchnorm:  # all kinds are the same
+                scores[kind], state_dicts[kind] = next(iter(scores.values())), next(iter(state_dicts.values()))
+                continue
             load_flat(self._model, theta)
             scores[kind] = self._scores(forward.logits())
             state_dicts[kind] = self.state_dict()
@@ -118,7 +121,7 @@ class Evaluator:
 def scored_statistics(config: Config) -> tuple[BatchNormStats, ...]:
     """The kinds of BatchNorm running statistics (average, recalibrate) that the server evaluates the model with."""
     kind, best = config.algorithm.batchnorm_stats, BatchNormStats.best
-    if structure(config.model).has_batchnorm and (config.evaluate.both_statistics or kind == best):
+    if structure(config.model).may_have_batchnorm and (config.evaluate.both_statistics or kind == best):
         return BatchNormStats.average, BatchNormStats.recalibrate
     return (BatchNormStats.recalibrate if kind == best else kind,)
 

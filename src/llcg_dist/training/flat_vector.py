@@ -9,9 +9,16 @@ from torch import Tensor, nn
 
 
 def _floating_point_tensors(model: nn.Module, keep_vars: bool = False) -> dict[str, Tensor]:
-    """By name, in state_dict order; with `keep_vars` the parameters themselves instead of detached tensors."""
-    tensors = model.state_dict(keep_vars=keep_vars)
-    return {name: tensor for name, tensor in tensors.items() if tensor.is_floating_point()}
+    """By name, in state_dict order; with `keep_vars` the parameters themselves instead of detached tensors.
+
+    A tensor that several modules share is there once, under its first name.
+    """
+    seen, tensors = set[int](), dict[str, Tensor]()
+    for name, tensor in model.state_dict(keep_vars=True).items():
+        if tensor.is_floating_point() and id(tensor) not in seen:
+            seen.add(id(tensor))
+            tensors[name] = tensor if keep_vars else tensor.detach()
+    return tensors
 
 
 def flatten(model: nn.Module) -> Tensor:
@@ -48,8 +55,9 @@ def gradient_of(value: Tensor, model: nn.Module) -> Tensor:
     The parameters' .grad is left as it is.
     """
     parameters = list(model.parameters())
-    gradients = torch.autograd.grad(value, parameters, allow_unused=True)
-    filled = [torch.zeros_like(p) if g is None else g for p, g in zip(parameters, gradients, strict=True)]
+    moved = [parameter for parameter in parameters if parameter.requires_grad]
+    gradients = dict(zip(map(id, moved), torch.autograd.grad(value, moved, allow_unused=True), strict=True))
+    filled = [torch.zeros_like(p) if gradients.get(id(p)) is None else gradients[id(p)] for p in parameters]
     return torch.cat([gradient.reshape(-1).cpu() for gradient in filled]).double()
 
 

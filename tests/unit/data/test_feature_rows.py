@@ -6,9 +6,9 @@ import torch
 
 from llcg_dist.config.model import ModelConfig
 from llcg_dist.data.feature_rows import LazyRows, materialize
-from llcg_dist.models import build_model
 from llcg_dist.sampling.neighbor import NeighborSampler
 from tests.helpers.graphs import community_graph
+from tests.helpers.models import staged_model
 
 GRAPH = community_graph(60)
 FEATURES = torch.from_numpy(GRAPH.features)
@@ -21,7 +21,7 @@ def test_every_model_takes_them(name: str, hidden: int) -> None:
     found = []
     for inputs in (LazyRows(FEATURES, BATCH.nodes), FEATURES[BATCH.nodes.long()]):
         torch.manual_seed(0)
-        model = build_model(ModelConfig(name, hidden=hidden), GRAPH.num_features, GRAPH.num_classes)
+        model = staged_model(ModelConfig(name, hidden=hidden), GRAPH.num_features, GRAPH.num_classes)
         logits = model(inputs, BATCH.blocks[: model.depth]) if model.depth else model(inputs[:4], [])
         logits.square().sum().backward()
         found.append([logits.detach(), *(weight.grad for weight in model.parameters() if weight.grad is not None)])
@@ -31,7 +31,7 @@ def test_every_model_takes_them(name: str, hidden: int) -> None:
 
 def test_a_normalised_input_is_gathered() -> None:
     torch.manual_seed(0)
-    model = build_model(ModelConfig("sage", input_norm=True, dropout=0.0), GRAPH.num_features, GRAPH.num_classes)
+    model = staged_model(ModelConfig("sage", input_norm=True, dropout=0.0), GRAPH.num_features, GRAPH.num_classes)
     assert not model.each_stage()[0].accepts_lazy_rows
     rows = LazyRows(FEATURES, BATCH.nodes)
     assert torch.equal(model(rows, BATCH.blocks), model(rows.materialize(), BATCH.blocks))

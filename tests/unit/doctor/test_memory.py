@@ -5,15 +5,15 @@ import pytest
 from llcg_dist.config.compose import load_config
 from llcg_dist.doctor.batches import BatchSize
 from llcg_dist.doctor.memory import evaluation_bytes, model_bytes, step_bytes
-from llcg_dist.models import build_model
 from llcg_dist.models.registry import structure
 from llcg_dist.models.structure import LAYER_KINDS, Layer
+from tests.helpers.models import staged_model
 
 
 @pytest.mark.parametrize("name", ["sage", "gcn", "mlp", "gat", "appnp", "resgcn", "skip_sage"])
 def test_layers_are_those_of_the_model_that_is_built(name: str) -> None:
     config = load_config([f"model={name}", "model.hidden=256", "model.layers=3"]).model
-    layers, model = structure(config).layers(100, 256, 50), build_model(config, 100, 50)
+    layers, model = structure(config).layers(100, 256, 50), staged_model(config, 100, 50)
     assert sum(layer.kind.reads_neighbours for layer in layers) == model.depth
     assert [layer.kind.reads_neighbours for layer in layers] == [stage.reads_neighbours for stage in model.each_stage()]
     parameters = 4 * sum(weight.numel() for weight in model.parameters())

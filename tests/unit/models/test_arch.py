@@ -7,17 +7,16 @@ import torch
 from torch import Tensor, nn
 
 from llcg_dist.config.model import ModelConfig, Norm
-from llcg_dist.models import build_model
 from llcg_dist.models.layers import Gcn, Sage
 from llcg_dist.models.stages import GraphModel
-from tests.helpers.models import batchnorms, running_statistics
+from tests.helpers.models import batchnorms, running_statistics, staged_model
 
 LETTERS = {nn.BatchNorm1d: "B", nn.Linear: "L", Sage: "S", Gcn: "G"}
 
 
 def build(arch: str, dropout: float = 0.0, features: int = 5, hidden: int = 8, classes: int = 3) -> GraphModel:
     torch.manual_seed(0)
-    return build_model(ModelConfig(arch=arch, hidden=hidden, dropout=dropout), features, classes)
+    return staged_model(ModelConfig(arch=arch, hidden=hidden, dropout=dropout), features, classes)
 
 
 def in_order(model: GraphModel) -> list[nn.Module]:
@@ -76,7 +75,7 @@ def test_widths(arch: str, expected: list[tuple[int, ...]], depth: int) -> None:
     ],
 )
 def test_names_are_short_for_strings(settings: ModelConfig, arch: str) -> None:
-    assert spelled(build_model(settings, 5, 3)) == arch
+    assert spelled(staged_model(settings, 5, 3)) == arch
 
 
 def test_a_leading_batchnorm_has_no_weights_and_the_others_do() -> None:

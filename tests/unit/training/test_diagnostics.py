@@ -15,13 +15,13 @@ from llcg_dist.data.csr import undirected_csr
 from llcg_dist.data.graph import TRAIN, Graph, induced_subgraph
 from llcg_dist.data.rows import Array
 from llcg_dist.data.views import GraphView
-from llcg_dist.models import build_model
 from llcg_dist.models.stages import GraphModel
 from llcg_dist.sampling.block import full_graph_block
 from llcg_dist.training.diagnostics import Diagnostics, LocalGradient
 from llcg_dist.training.flat_vector import flatten
 from llcg_dist.training.loss import loss
 from tests.helpers.graphs import community_graph
+from tests.helpers.models import staged_model
 
 BASE = community_graph(90)
 N = BASE.num_nodes
@@ -46,7 +46,7 @@ def measured(graph: Graph, assignment: Array, *overrides: str, steps: Sequence[i
     settings = ["diagnostics.every=1", "diagnostics.repeats=3", "diagnostics.hessian_steps=1", "model.hidden=8"]
     config = load_config([*settings, "train.local_batch_size=16", "sampling.fanout=2", *overrides])
     torch.manual_seed(0)
-    model = build_model(config.model, graph.num_features, graph.num_classes)
+    model = staged_model(config.model, graph.num_features, graph.num_classes)
     theta = flatten(model)
     parts = [induced_subgraph(graph, np.flatnonzero(assignment == part)) for part in np.unique(assignment)]
     sent = [LocalGradient(config, GraphView(part)).at(theta) for part in parts]
@@ -70,7 +70,7 @@ def test_no_cut_edges_means_no_kappa_a_and_equal_parts_no_kappa_x(model: list[st
 def start_model(*overrides: str) -> GraphModel:
     """The model at which `measured` measures."""
     torch.manual_seed(0)
-    return build_model(load_config(["model.hidden=8", *overrides]).model, BASE.num_features, BASE.num_classes).eval()
+    return staged_model(load_config(["model.hidden=8", *overrides]).model, BASE.num_features, BASE.num_classes).eval()
 
 
 def plain_gradient(model: GraphModel, graph: Graph, nodes: Array) -> Tensor:
@@ -184,7 +184,7 @@ def test_smoothness_matches_the_exact_hessian() -> None:
     row = measured(graph, parts, "model=arch", "model.arch=G", "diagnostics.hessian_steps=40")
     config = load_config(["model=arch", "model.arch=G"])
     torch.manual_seed(0)
-    model = build_model(config.model, graph.num_features, graph.num_classes)
+    model = staged_model(config.model, graph.num_features, graph.num_classes)
     nodes = torch.from_numpy(graph.nodes_in(TRAIN))
     logits = model(torch.from_numpy(graph.features), [full_graph_block(graph)])[nodes]
     value = loss(logits, torch.from_numpy(graph.labels)[nodes], graph.task)

@@ -10,7 +10,6 @@ from llcg_dist.config.compose import load_config
 from llcg_dist.config.model import ModelConfig
 from llcg_dist.data.graph import TEST, TRAIN, VAL, Graph
 from llcg_dist.data.rows import Array
-from llcg_dist.models import build_model
 from llcg_dist.models.stages import GraphModel
 from llcg_dist.sampling.block import Block, full_graph_block
 from llcg_dist.training.evaluation import Evaluator, affordable_every, scored_statistics
@@ -18,7 +17,7 @@ from llcg_dist.training.flat_vector import flatten, load_flat
 from llcg_dist.training.loss import loss
 from llcg_dist.training.metrics import score
 from tests.helpers.graphs import community_graph, dense, dense_gcn, graph_of, random_graph
-from tests.helpers.models import batchnorms, full_graph_logits, recalibrated_logits, running_statistics
+from tests.helpers.models import batchnorms, full_graph_logits, recalibrated_logits, running_statistics, staged_model
 
 GRAPH = community_graph()
 FEATURES = torch.from_numpy(GRAPH.features)
@@ -29,7 +28,7 @@ CHUNK = 50
 def new_model(arch: str, seed: int = 0, graph: Graph = GRAPH) -> GraphModel:
     """Every float drawn, statistics too (variances positive)."""
     torch.manual_seed(seed)
-    model = build_model(ModelConfig(arch=arch, hidden=8, dropout=0.0), graph.num_features, graph.num_classes)
+    model = staged_model(ModelConfig(arch=arch, hidden=8, dropout=0.0), graph.num_features, graph.num_classes)
     load_flat(model, flatten(model) + 0.3 * torch.rand(flatten(model).numel()))
     return model
 

@@ -15,12 +15,11 @@ from torch import Tensor
 from llcg_dist.config.model import ModelConfig
 from llcg_dist.data.csr import undirected_csr
 from llcg_dist.errors import UserError
-from llcg_dist.models import build_model
 from llcg_dist.models.stages import GraphModel
 from llcg_dist.training.flat_vector import flatten
 from llcg_dist.training.layerwise import EDGES_PER_NODE, FullGraphForward, _chunk_bounds, _scratch_array
 from tests.helpers.graphs import graph_of, random_graph
-from tests.helpers.models import batchnorms, full_graph_logits, recalibrated_logits, running_statistics
+from tests.helpers.models import batchnorms, full_graph_logits, recalibrated_logits, running_statistics, staged_model
 
 F, C = 6, 4
 NAMES = ["sage", "gcn", "mlp", "gat", "appnp", "resgcn", "skip_sage"]
@@ -28,7 +27,7 @@ NAMES = ["sage", "gcn", "mlp", "gat", "appnp", "resgcn", "skip_sage"]
 
 def random_model(name: str, seed: int = 0) -> GraphModel:
     torch.manual_seed(seed)
-    return build_model(ModelConfig(name=name, layers=2, hidden=8, input_norm=True), F, C)
+    return staged_model(ModelConfig(name=name, layers=2, hidden=8, input_norm=True), F, C)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -53,7 +52,7 @@ def test_states_that_are_read_in_place_are_prepared_once_and_only_where_they_wer
     graph = random_graph(60, 40, seed=6)
     nodes = np.zeros(60, bool)
     nodes[int(np.diff(graph.indptr).argmax())] = True
-    model = build_model(ModelConfig(name="sage", layers=3, hidden=8), F, C)
+    model = staged_model(ModelConfig(name="sage", layers=3, hidden=8), F, C)
     states: list[Tensor] = []
 
     class Kept(FullGraphForward):
@@ -86,7 +85,7 @@ def test_statistics_are_exact_where_float32_sums_are_not() -> None:
     """Features far from zero: the naive E[x^2] - E[x]^2 loses every digit of the variance."""
     graph = random_graph(5000, 100, seed=0)
     graph.features[:] = graph.features * 1e-2 + 1e3
-    model = build_model(ModelConfig(name="arch", arch="BL"), F, C)
+    model = staged_model(ModelConfig(name="arch", arch="BL"), F, C)
     FullGraphForward(graph, model, chunk=64, recalibrate=True).logits()
     (norm,) = batchnorms(model)
     mean, variance = running_statistics(norm)
@@ -127,7 +126,7 @@ import numpy as np, torch
 from llcg_dist.config.model import ModelConfig
 from llcg_dist.training.layerwise import FullGraphForward
 from llcg_dist.data.graph import Graph
-from llcg_dist.models import build_model
+from tests.helpers.models import staged_model
 
 folder, chunk = sys.argv[1], int(sys.argv[2])
 torch.set_num_threads(1)
@@ -139,7 +138,7 @@ small = Graph(np.array([0, 1, 2], np.int32), np.array([1, 0], np.int32), np.zero
 
 
 def evaluate_within_limit(model_name, room_mb):
-    model = build_model(ModelConfig(name=model_name, hidden=32), graph.num_features, 4)
+    model = staged_model(ModelConfig(name=model_name, hidden=32), graph.num_features, 4)
     FullGraphForward(small, model, chunk).logits()  # what libraries allocate once is not what is measured
     chunked, at_once = (FullGraphForward(graph, model, size, recalibrate=True) for size in (chunk, n))
     held = next(int(line.split()[1]) * 1024 for line in open("/proc/self/status") if line.startswith("VmData:"))
@@ -187,7 +186,7 @@ def test_memory_is_two_states_and_a_chunk(tmp_path: Path) -> None:
 def test_recalibration_by_hand_ends_with_the_pass(chunk: int) -> None:
     features = np.array([[1, 0], [3, 4]], np.float32)
     graph = graph_of([(0, 1)], 2, features=features)
-    model = build_model(ModelConfig(arch="BS", hidden=8), 2, 2).train()
+    model = staged_model(ModelConfig(arch="BS", hidden=8), 2, 2).train()
     (norm,) = batchnorms(model)
     FullGraphForward(graph, model, chunk, recalibrate=True).logits()
     assert [values.tolist() for values in running_statistics(norm)] == [[2.0, 2.0], [2.0, 8.0]]

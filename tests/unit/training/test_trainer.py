@@ -14,7 +14,6 @@ from llcg_dist.config.train import OptimizerState, TrainConfig
 from llcg_dist.data.graph import TRAIN, Graph
 from llcg_dist.data.rows import Array
 from llcg_dist.data.views import GraphView
-from llcg_dist.models import build_model
 from llcg_dist.models.stages import GraphModel
 from llcg_dist.sampling.minibatch import Sample
 from llcg_dist.sampling.neighbor import NeighborSampler
@@ -22,6 +21,7 @@ from llcg_dist.training.flat_vector import flatten, load_flat
 from llcg_dist.training.loss import loss
 from llcg_dist.training.trainer import StepSettings, Trainer
 from tests.helpers.graphs import community_graph
+from tests.helpers.models import staged_model
 
 GRAPH = community_graph()
 STEPS = StepSettings(stream=2, seed=5, batch_size=16, lr=1e-2)
@@ -29,7 +29,7 @@ STEPS = StepSettings(stream=2, seed=5, batch_size=16, lr=1e-2)
 
 def new_model(arch: str = "SBS", dropout: float = 0.5) -> GraphModel:
     torch.manual_seed(0)
-    return build_model(ModelConfig(arch=arch, hidden=8, dropout=dropout), GRAPH.num_features, GRAPH.num_classes)
+    return staged_model(ModelConfig(arch=arch, hidden=8, dropout=dropout), GRAPH.num_features, GRAPH.num_classes)
 
 
 def trainer(

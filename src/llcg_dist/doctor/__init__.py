@@ -15,7 +15,7 @@ from llcg_dist.data.store import read_shard
 from llcg_dist.doctor.findings import ERROR, OK, WARN, Finding
 from llcg_dist.doctor.host import Host
 from llcg_dist.doctor.host_rules import check_host
-from llcg_dist.doctor.memory_rules import check_correction, check_memory
+from llcg_dist.doctor.memory_rules import check_correction, check_evaluation, check_memory
 from llcg_dist.doctor.part_rules import check_parts, check_single_rows
 from llcg_dist.doctor.plan import make_plan
 
@@ -60,5 +60,6 @@ def check_parts_and_memory(
         *findings,
         *check_single_rows(config, trained_graphs),
         *check_memory(local_ranks, host.memory_total, host.memory_free),
+        *check_evaluation(config, plan),
         *check_correction(config, plan, full_graph.num_nodes, host.memory_free),
     ]

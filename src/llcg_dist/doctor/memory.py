@@ -8,6 +8,7 @@ are evicted when there is none. Predictions are within a factor of two of the me
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from llcg_dist.data.graph import Graph
 from llcg_dist.doctor.batches import BatchSize
 from llcg_dist.models.structure import Layer
 from llcg_dist.sampling.block import EDGES_PER_NODE
@@ -39,6 +40,24 @@ class RankMemory:
     def resident(self) -> int:
         """Peak resident memory of the process, if there is room for all mapped files."""
         return self.private + self.mapped + IMPORTS_SHARED_BYTES
+
+
+class LayerCosts:
+    """Memory of a model that is known by its layers."""
+
+    is_exact = True
+
+    def __init__(self, layers: Sequence[Layer]) -> None:
+        self._layers = layers
+
+    def model_bytes(self) -> int:
+        return model_bytes(self._layers)
+
+    def step_bytes(self, batch: BatchSize) -> int:
+        return step_bytes(self._layers, batch)
+
+    def evaluation_bytes(self, graph: Graph, chunk: int, on_disk: bool) -> int:
+        return evaluation_bytes(self._layers, graph.num_nodes, graph.num_edges, chunk, on_disk)
 
 
 def model_bytes(layers: Sequence[Layer]) -> int:

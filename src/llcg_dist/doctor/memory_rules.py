@@ -6,6 +6,7 @@ from llcg_dist.config.schema import Config
 from llcg_dist.doctor.findings import ERROR, OK, WARN, Finding, format_bytes
 from llcg_dist.doctor.memory import IMPORTS_SHARED_BYTES, RankMemory
 from llcg_dist.doctor.plan import Plan
+from llcg_dist.sampling.block import EDGES_PER_NODE
 
 _LAUNCHER_BYTES = 160_000_000
 """Memory of the launcher process, `llcg train`, while its ranks run."""
@@ -13,6 +14,7 @@ _LAUNCHER_BYTES = 160_000_000
 _MARGIN = 1.25
 """Factor by which predictions were wrong at most; a job is refused only if it exceeds the memory by more."""
 
+_EDGES = f"{EDGES_PER_NODE // 2} edges for each of its nodes"
 _LARGE_CORRECTION_BYTES = 500_000_000
 """A correction step that reads most of the graph is a warning only above this size: smaller ones are fast."""
 
@@ -48,6 +50,15 @@ def check_memory(ranks: Sequence[RankMemory], total: int, free: int) -> list[Fin
     else:
         findings.append(Finding(OK, "memory", f"{what}; {format_bytes(free)} are free"))
     return findings
+
+
+def check_evaluation(config: Config, plan: Plan) -> list[Finding]:
+    """Warns of a model of the user's own that no batch of nodes can evaluate exactly."""
+    if plan.exact_evaluation:
+        return []
+    what = f"{config.model.target} depends on nodes at any distance (a norm over all nodes, or global attention)"
+    advice = f"scores are approximate; exact with evaluate.chunk so large that the graph is one batch ({_EDGES})"
+    return [Finding(WARN, "model", what, advice)]
 
 
 def check_correction(config: Config, plan: Plan, num_nodes: int, free: int) -> list[Finding]:

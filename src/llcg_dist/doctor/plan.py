@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from llcg_dist.algorithms.base import Algorithm
 from llcg_dist.config.cluster import Backend
@@ -11,13 +12,11 @@ from llcg_dist.data.graph import TRAIN, Graph
 from llcg_dist.doctor.batches import BatchSize, estimate_batch
 from llcg_dist.doctor.memory import (
     IMPORTS_PRIVATE_BYTES,
+    LayerCosts,
     RankMemory,
-    evaluation_bytes,
-    model_bytes,
-    step_bytes,
 )
 from llcg_dist.models.registry import structure
-from llcg_dist.models.structure import Layer
+from llcg_dist.sampling.block import EDGES_PER_NODE
 from llcg_dist.sampling.minibatch import fanouts_per_layer
 
 _BYTES_PER_NODE = 16
@@ -31,28 +30,48 @@ class Plan:
     correction: BatchSize | None
     correction_bytes: int
     ranks: list[RankMemory]
+    exact_evaluation: bool = True
+    """Whether a node's logits depend on no other node of its batch than its neighbours, or the graph is one batch."""
+
+
+class Costs(Protocol):
+    """What a model costs in memory."""
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether a number of hops gives a node's exact output."""
+
+    def model_bytes(self) -> int: ...
+
+    def step_bytes(self, batch: BatchSize) -> int: ...
+
+    def evaluation_bytes(self, graph: Graph, chunk: int, on_disk: bool) -> int: ...
+
+
+def costs_of(config: Config, graph: Graph) -> Costs:
+    """From the model's layers; of a user's own model, from a dry run."""
+    if config.model.target:
+        from llcg_dist.doctor.dry_run import DryRunCosts  # imports PyG
+
+        return DryRunCosts(config, graph)
+    return LayerCosts(structure(config.model).layers(graph.num_features, config.model.hidden, graph.num_classes))
 
 
 def make_plan(algorithm: Algorithm, full_graph: Graph, parts: Sequence[Graph], on_gpu: bool = False) -> Plan:
     """`parts` are the machines' graphs. With `on_gpu` a step needs host memory only for the features of its batch."""
     config, trains_on_parts = algorithm.config, algorithm.trains_on_parts
-    made_of = structure(config.model)
-    layers = made_of.layers(full_graph.num_features, config.model.hidden, full_graph.num_classes)
-    model = model_bytes(layers)
+    costs = costs_of(config, full_graph)
+    model = costs.model_bytes()
     correction = _correction_batch(config, full_graph)
-    correction_bytes = step_bytes(layers, correction) if correction else 0
-    evaluation = evaluation_bytes(
-        layers,
-        full_graph.num_nodes,
-        full_graph.num_edges,
-        config.evaluate.chunk,
-        on_disk=config.evaluate.scratch is not None,
-    )
-    server_step = max(_on_host(layers, correction, on_gpu), evaluation)
+    correction_bytes = costs.step_bytes(correction) if correction else 0
+    on_disk = config.evaluate.scratch is not None
+    evaluation = costs.evaluation_bytes(full_graph, config.evaluate.chunk, on_disk)
+    row_bytes = 4 * full_graph.num_features
+    server_step = max(_on_host(costs, correction, row_bytes, on_gpu), evaluation)
     received = config.cluster.num_machines * model // 8
     server_base = IMPORTS_PRIVATE_BYTES + 2 * model + received + 2 * _BYTES_PER_NODE * full_graph.num_nodes
     trained = list(parts) if trains_on_parts else [full_graph] * algorithm.num_machines
-    local_step = _on_host(layers, _local_batch(algorithm, trained), on_gpu)
+    local_step = _on_host(costs, _local_batch(algorithm, trained), row_bytes, on_gpu)
     machine_base = [model + _BYTES_PER_NODE * graph.num_nodes for graph in trained]
     mapped = [mapped_bytes(graph) for graph in trained]
     if trains_on_parts and config.cluster.backend != Backend.loopback:
@@ -64,7 +83,8 @@ def make_plan(algorithm: Algorithm, full_graph: Graph, parts: Sequence[Graph], o
     else:  # one process: every machine keeps its model, and one at a time holds a batch
         private = server_base + sum(machine_base) + max(server_step, local_step)
         ranks = [RankMemory("rank 0", private, mapped_bytes(full_graph) + (sum(mapped) if trains_on_parts else 0))]
-    return Plan(correction, correction_bytes, ranks)
+    one_batch = 2 * full_graph.num_edges <= EDGES_PER_NODE * config.evaluate.chunk
+    return Plan(correction, correction_bytes, ranks, costs.is_exact or one_batch)
 
 
 def mapped_bytes(graph: Graph) -> int:
@@ -92,8 +112,8 @@ def _batch(config: Config, graph: Graph, batch_size: int, fanout: Fanouts) -> Ba
     return estimate_batch(graph, graph.nodes_in(TRAIN), batch_size, fanouts, config.seed)
 
 
-def _on_host(layers: Sequence[Layer], batch: BatchSize | None, on_gpu: bool) -> int:
+def _on_host(costs: Costs, batch: BatchSize | None, row_bytes: int, on_gpu: bool) -> int:
     """Host memory of one gradient step on this batch."""
     if batch is None:
         return 0
-    return batch.inputs * layers[0].width_in * 4 if on_gpu else step_bytes(layers, batch)
+    return batch.inputs * row_bytes if on_gpu else costs.step_bytes(batch)

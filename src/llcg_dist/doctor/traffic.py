@@ -10,12 +10,11 @@ from llcg_dist.algorithms.traffic import MessageBytes, RoundTraffic
 from llcg_dist.comm.codec import CODECS
 from llcg_dist.comm.remote_rows import COUNT_BYTES
 from llcg_dist.config.schema import Config
-from llcg_dist.config.train import Fanout
 from llcg_dist.data.graph import TRAIN, Graph
 from llcg_dist.data.rows import Array
 from llcg_dist.models import build_model
-from llcg_dist.sampling.minibatch import fanouts_per_layer
-from llcg_dist.sampling.neighbor import NeighborSampler
+from llcg_dist.models.samplers import sampler_for
+from llcg_dist.sampling.minibatch import Sampler
 from llcg_dist.training.flat_vector import statistics_mask
 
 _BATCHES_PER_PART = 4
@@ -36,8 +35,8 @@ def predict_traffic(config: Config, full_graph: Graph, assignment: Array) -> tup
     """Traffic of every method with these settings: the same steps a round, batch size and fan-out."""
     model = build_model(config.model, full_graph.num_features, full_graph.num_classes)
     codec = CODECS[config.algorithm.exchange_dtype](statistics_mask(model))
-    fanouts = fanouts_per_layer(config.sampling.fanout, model.depth)
-    remote = count_remote_rows(config, full_graph, assignment, fanouts)
+    sampler = sampler_for(model, full_graph, config.sampling.fanout, config.sampling.method)
+    remote = count_remote_rows(config, full_graph, assignment, sampler)
     row_bytes = full_graph.features.itemsize * full_graph.num_features + full_graph.indices.itemsize
     sizes = MessageBytes(
         model=codec.elements * codec.dtype.itemsize,
@@ -54,12 +53,11 @@ def traffic_of_methods(config: Config, sizes: MessageBytes) -> dict[str, RoundTr
     return {name: kind(config).traffic(sizes) for kind, name in reversed(kinds.items())}
 
 
-def count_remote_rows(config: Config, full_graph: Graph, assignment: Array, fanouts: list[Fanout]) -> RemoteRows:
+def count_remote_rows(config: Config, full_graph: Graph, assignment: Array, sampler: Sampler) -> RemoteRows:
     """Samples batches of each part's training nodes in the full graph, part after part.
 
     Deterministic for a seed.
     """
-    sampler = NeighborSampler(full_graph, fanouts, config.sampling.method)
     machines = config.cluster.num_machines
     candidates = [np.flatnonzero((assignment == part) & (full_graph.split == TRAIN)) for part in range(machines)]
     counts: list[int] = []

@@ -70,10 +70,10 @@ class EdgeIndexModel(OwnModel):
 
     def __init__(self, target: str, module: nn.Module, config: ModelConfig, num_features: int) -> None:
         super().__init__(module)
-        self._layers = config.layers
         self.receptive_field = _measure(target, module, num_features)
         found = self.receptive_field.layers
-        if found is not None and found != config.layers:
+        self._layers = config.layers if found is None else found
+        if found and found != config.layers:
             rule = f"{target} reads {found} hop(s); set model.layers={found}"
             raise UserError(f"model.layers={config.layers}: {rule}")
 

@@ -8,7 +8,7 @@ from torch import Tensor
 
 Forward = Callable[[Tensor, Tensor], Tensor]
 
-_PATHS = 8
+_PATHS = 4
 """Several paths, because ReLU may hide what a node contributes to the end of one."""
 _TOLERANCE = 1e-5
 """Of outputs that should be equal, relative to the largest: another order of sums."""

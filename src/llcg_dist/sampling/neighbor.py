@@ -67,7 +67,7 @@ class SubgraphSampler(NeighborSampler):
         """One block: the seeds come first among its nodes, and its rows are all nodes but those reached last."""
         outputs = nodes = np.ascontiguousarray(seeds, dtype=self._indices.dtype)
         self._kernels.set_places(nodes, self._place, 0)
-        ends, indices, first = [np.zeros(1, np.int32)], list[Array](), 0
+        ends, indices, first = [np.zeros(1, np.int32)], [np.zeros(0, np.int32)], 0
         for hop, fanout in enumerate(reversed(self._fanouts)):
             num_before = len(nodes)
             hop_indptr, hop_indices, nodes = self._sample_layer(nodes, fanout, seed, hop, first)

@@ -5,7 +5,9 @@ as the exact output depends on. Batches are as large as fit into the limit on ed
 batch.
 """
 
+import contextlib
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 import torch
@@ -19,6 +21,7 @@ from llcg_dist.models.base import Model
 from llcg_dist.models.samplers import all_neighbours_sampler
 from llcg_dist.sampling.block import EDGES_PER_NODE, Block, Subgraph, degrees, full_graph_block
 from llcg_dist.sampling.minibatch import Sample
+from llcg_dist.training.moments import Moments, observed_input
 
 _RECALIBRATION_BATCHES = 16
 """BatchNorm is recalibrated on so many batches of a graph that does not fit into one."""
@@ -27,8 +30,8 @@ _RECALIBRATION_BATCHES = 16
 class BatchedForward:
     """The forward pass over the full graph: logits of `nodes` with the model's current parameters, in eval mode.
 
-    With `recalibrate`, BatchNorm's running statistics are first set to those of a pass over the whole graph, or to the
-    mean over batches that are drawn with a fixed seed where the graph does not fit into one.
+    With `recalibrate`, BatchNorm's running statistics are first set to mean and variance of its input over the whole
+    graph, or over batches that are drawn with a fixed seed where the graph does not fit into one.
     """
 
     def __init__(
@@ -41,15 +44,15 @@ class BatchedForward:
         self._features = torch.from_numpy(graph.features)
         self._whole = _whole_graph(graph, model) if 2 * graph.num_edges <= self._most_edges else None
         self._sampler = None if self._whole else all_neighbours_sampler(model, graph)
+        self._rows_of_batch = 0, 0
         self._bounds: list[tuple[int, int]] | None = None
 
     @torch.no_grad()
     def logits(self, recalibrate: bool = True) -> Tensor:
         """[N, C]; rows outside of `nodes` are undefined. With recalibrate=False the model's running statistics are used
         as they are."""
-        norms = [module for module in self._model.modules() if isinstance(module, _BatchNorm)]
-        if recalibrate and self._recalibrates and norms:
-            self._recalibrate(norms)
+        if recalibrate and self._recalibrates:
+            self._recalibrate()
         self._model.eval()
         if self._whole:
             return self._forward(self._whole)
@@ -62,18 +65,32 @@ class BatchedForward:
         assert output is not None
         return output
 
-    def _recalibrate(self, norms: list[_BatchNorm]) -> None:
-        """Every BatchNorm takes the mean over the batches of their statistics, everything else is in eval mode."""
+    def _recalibrate(self) -> None:
+        """Sets BatchNorm's running statistics one after the other, because each depends on those before it."""
+        samples = [self._whole] if self._whole else list(self._recalibration_samples())
         self._model.eval()
-        momenta = [norm.momentum for norm in norms]
-        for norm in norms:
-            norm.train()
-            norm.reset_running_stats()
-            norm.momentum = None  # torch's word for the mean over all batches
-        for sample in [self._whole] if self._whole else self._recalibration_samples():
+        for norm in self._norms_in_order(samples[0]):
+            moments = Moments()
+            with observed_input(norm, partial(self._add_rows, moments)):
+                for sample in samples:
+                    self._rows_of_batch = len(sample.nodes), len(sample.seeds)
+                    self._forward(sample)
+            moments.write(norm)
+
+    def _norms_in_order(self, sample: Sample) -> list[_BatchNorm]:
+        """Those with running statistics, in the order in which a forward pass meets them."""
+        order = list[_BatchNorm]()
+        with contextlib.ExitStack() as hooks:
+            for module in self._model.modules():
+                if isinstance(module, _BatchNorm) and module.track_running_stats:
+                    hooks.enter_context(observed_input(module, partial(_append, order, module)))
             self._forward(sample)
-        for norm, momentum in zip(norms, momenta, strict=True):
-            norm.momentum = momentum
+        return list(dict.fromkeys(order))
+
+    def _add_rows(self, moments: Moments, x: Tensor) -> None:
+        """Of a hidden state the rows of the batch's own nodes count: others lack some of their neighbours."""
+        num_nodes, num_seeds = self._rows_of_batch
+        moments.add(x[:num_seeds] if len(x) == num_nodes else x)
 
     def _recalibration_samples(self) -> Iterator[Sample]:
         bounds = self._all_bounds()
@@ -105,6 +122,10 @@ class BatchedForward:
 
     def _forward(self, sample: Sample) -> Tensor:
         return self._model(self._features[sample.nodes.long()].float(), sample.blocks)
+
+
+def _append(order: list[_BatchNorm], norm: _BatchNorm, x: Tensor) -> None:
+    order.append(norm)
 
 
 def _num_edges(sample: Sample) -> int:

@@ -27,6 +27,7 @@ from llcg_dist.sampling.block import (
     degrees,
     full_graph_block,
 )
+from llcg_dist.training.moments import Moments
 
 
 @dataclass(frozen=True)
@@ -209,20 +210,8 @@ def _with_neighbours(graph: Graph, bounds: list[tuple[int, int]], mask: Tensor) 
 
 
 def _recalibrate(norm: nn.BatchNorm1d, state: Tensor, bounds: list[tuple[int, int]]) -> None:
-    """Sets the running statistics to mean and unbiased variance of all rows of `state` [N, width].
-
-    Computed in float64 and merged chunk by chunk (Chan et al., 1979).
-    """
-    count = 0
-    mean = torch.zeros(state.shape[1], dtype=torch.float64)
-    squares = torch.zeros_like(mean)  # sum of squared distances to the mean
+    """Sets the running statistics to mean and unbiased variance of all rows of `state` [N, width]."""
+    moments = Moments()
     for start, stop in bounds:
-        rows = state[start:stop].double()
-        chunk_mean = rows.mean(dim=0)
-        total = count + len(rows)
-        offset = chunk_mean - mean
-        squares += (rows - chunk_mean).square().sum(dim=0) + offset.square() * (count * len(rows) / total)
-        mean += offset * (len(rows) / total)
-        count = total
-    norm.get_buffer("running_mean").copy_(mean)
-    norm.get_buffer("running_var").copy_(squares / max(1, count - 1))
+        moments.add(state[start:stop])
+    moments.write(norm)

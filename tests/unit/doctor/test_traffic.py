@@ -11,6 +11,7 @@ from llcg_dist.data.graph import TRAIN
 from llcg_dist.data.partition import ensure_store
 from llcg_dist.data.store import read_shard
 from llcg_dist.doctor.traffic import count_remote_rows, predict_traffic, traffic_of_methods
+from llcg_dist.sampling.neighbor import NeighborSampler
 from tests.helpers.graphs import community_graph, dense, graph_of
 from tests.helpers.run_files import rows
 from tests.helpers.training import train_in_process
@@ -47,9 +48,9 @@ def test_remote_rows_by_hand() -> None:
     path = graph_of([(0, 1), (1, 2), (2, 3)], 4, split=np.ones(4, np.int8))
     config = load_config(["cluster.num_machines=2", "train.local_batch_size=2"])
     assignment = np.array([0, 0, 1, 1])
-    assert count_remote_rows(config, path, assignment, [-1]).per_step == 1
-    assert count_remote_rows(config, path, assignment, [-1, -1]).per_step == 2
-    assert count_remote_rows(config, path, assignment, []).per_step == 0
+    assert count_remote_rows(config, path, assignment, NeighborSampler(path, [-1])).per_step == 1
+    assert count_remote_rows(config, path, assignment, NeighborSampler(path, [-1, -1])).per_step == 2
+    assert count_remote_rows(config, path, assignment, NeighborSampler(path, [])).per_step == 0
 
 
 def test_remote_rows_of_full_batches_are_those_within_reach() -> None:
@@ -62,7 +63,7 @@ def test_remote_rows_of_full_batches_are_those_within_reach() -> None:
         seeds = (assignment == part) & (graph.split == TRAIN)
         read.append(int((reach[seeds].any(axis=0) & (assignment != part)).sum()))
     config = load_config(["cluster.num_machines=2", "train.local_batch_size=1000"])
-    found = count_remote_rows(config, graph, assignment, [-1] * hops)
+    found = count_remote_rows(config, graph, assignment, NeighborSampler(graph, [-1] * hops))
     assert (found.per_step, found.batches) == (sum(read) / 2, 8)
     assert read != [60, 60]  # else "every node of the other part" would do
 
@@ -71,8 +72,11 @@ def test_the_estimate_repeats_itself_and_is_zero_where_nothing_is_cut() -> None:
     graph = community_graph()
     config = load_config(["cluster.num_machines=2", "train.local_batch_size=10"])
     assignment = (np.arange(graph.num_nodes) % 2).astype(np.int32)
-    first, again = (count_remote_rows(config, graph, assignment, [3, 3]) for _ in range(2))
+    first, again = (count_remote_rows(config, graph, assignment, NeighborSampler(graph, [3, 3])) for _ in range(2))
     assert first == again
     assert first.batches == 8
     alone = load_config(["cluster.num_machines=1"])
-    assert count_remote_rows(alone, graph, np.zeros(graph.num_nodes, np.int32), [3, 3]).per_step == 0
+    assert (
+        count_remote_rows(alone, graph, np.zeros(graph.num_nodes, np.int32), NeighborSampler(graph, [3, 3])).per_step
+        == 0
+    )

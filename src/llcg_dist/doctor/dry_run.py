@@ -1,0 +1,76 @@
+"""What a user's own model costs in memory, from a dry run of it: nothing else tells what its layers keep."""
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from llcg_dist.config.schema import Config
+from llcg_dist.data.graph import TRAIN, Graph
+from llcg_dist.doctor.batches import BatchSize
+from llcg_dist.models import build_model
+from llcg_dist.models.own import EdgeIndexModel
+from llcg_dist.models.samplers import sampler_for
+from llcg_dist.sampling.block import EDGES_PER_NODE
+from llcg_dist.sampling.minibatch import Sample
+
+_SEEDS = 64
+_FANOUT = 10
+_WITH_GRADIENTS = 1.5
+"""A backward pass holds the gradients of some activations beside those that were kept for it."""
+_BYTES_PER_EDGE = 40
+"""Memory of a subgraph for each edge: its block and its edge_index."""
+
+
+class DryRunCosts:
+    """Memory of a model by the bytes that its forward pass keeps for every node and edge of a small batch."""
+
+    def __init__(self, config: Config, graph: Graph) -> None:
+        """Builds the model and runs it once on a batch of this graph."""
+        self.model = build_model(config.model, graph.num_features, graph.num_classes)
+        self._num_features, self._num_classes = graph.num_features, graph.num_classes
+        training = graph.nodes_in(TRAIN)
+        seeds = np.random.default_rng(0).choice(training, min(_SEEDS, len(training)), replace=False)
+        sample = sampler_for(self.model, graph, _FANOUT).sample(seeds, seed=0)
+        self._per_row = self._kept_bytes(sample, graph) / (len(sample.nodes) + _num_edges(sample))
+        self._exact_hops = self.model.exact_hops
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether a number of hops gives a node's exact output."""
+        return not isinstance(self.model, EdgeIndexModel) or self.model.receptive_field.exact_hops is not None
+
+    def model_bytes(self) -> int:
+        """Weights, gradients, Adam's two moments, and as much again for flat copies."""
+        return 8 * sum(tensor.nbytes for tensor in self.model.state_dict().values())
+
+    def step_bytes(self, batch: BatchSize) -> int:
+        edges = batch.edges[0] if self.model.reads_subgraph else sum(batch.edges)
+        kept = self._per_row * (batch.inputs + edges) * _WITH_GRADIENTS
+        return round(kept) + batch.inputs * self._num_features * 4 + edges * _BYTES_PER_EDGE
+
+    def evaluation_bytes(self, graph: Graph, chunk: int, on_disk: bool) -> int:
+        """One batch with all its neighbours, and the logits of every node."""
+        edges = min(2 * graph.num_edges, EDGES_PER_NODE * chunk)
+        rows = min(graph.num_nodes, chunk + edges)
+        work = self._per_row * (rows + edges) + rows * self._num_features * 4 + edges * _BYTES_PER_EDGE
+        return round(work) + graph.num_nodes * self._num_classes * 4
+
+    def _kept_bytes(self, sample: Sample, graph: Graph) -> int:
+        """Bytes of the tensors that the forward pass keeps for the backward pass, weights and features apart."""
+        x = torch.from_numpy(graph.features[sample.nodes.numpy()]).float()
+        known = {tensor.untyped_storage().data_ptr() for tensor in (x, *self.model.parameters())}
+        kept = dict[int, int]()
+
+        def note(tensor: Tensor) -> Tensor:
+            storage = tensor.untyped_storage()
+            if storage.data_ptr() not in known:
+                kept[storage.data_ptr()] = storage.nbytes()
+            return tensor
+
+        with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
+            output = self.model.train()(x, sample.blocks)  # alive until all is counted: no address is used twice
+        return sum(kept.values()) + int(output.nbytes)
+
+
+def _num_edges(sample: Sample) -> int:
+    return sum(len(block.indices) for block in sample.blocks)

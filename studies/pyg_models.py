@@ -1,0 +1,40 @@
+"""PyG models that studies.own_models trains as they are: modules as users write them, and functions that build one."""
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+from torch_geometric.nn import PNA, GATv2Conv, JumpingKnowledge, SAGEConv
+
+
+class GatV2(nn.Module):
+    """Two GATv2 layers, with the settings that GAT's authors have for Cora."""
+
+    def __init__(self, in_channels: int, out_channels: int, hidden: int = 8, heads: int = 8) -> None:
+        super().__init__()
+        self.first = GATv2Conv(in_channels, hidden, heads, dropout=0.6)
+        self.second = GATv2Conv(hidden * heads, out_channels, dropout=0.6)
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        hidden = functional.elu(self.first(functional.dropout(x, 0.6, self.training), edge_index))
+        return self.second(functional.dropout(hidden, 0.6, self.training), edge_index)
+
+
+class Jumping(nn.Module):
+    """Jumping knowledge over two SAGE layers with BatchNorm."""
+
+    def __init__(self, in_channels: int, out_channels: int, hidden: int = 64) -> None:
+        super().__init__()
+        self.first, self.norm, self.second = SAGEConv(in_channels, hidden), nn.BatchNorm1d(hidden), SAGEConv(hidden, 64)
+        self.jump, self.head = JumpingKnowledge("cat"), nn.Linear(hidden + 64, out_channels)
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        first = functional.dropout(self.norm(self.first(x, edge_index)).relu(), 0.5, self.training)
+        second = functional.dropout(self.second(first, edge_index).relu(), 0.5, self.training)
+        return self.head(self.jump([first, second]))
+
+
+def pna(in_channels: int, out_channels: int, hidden: int = 32) -> nn.Module:
+    """PNA wants a histogram of the degrees: Cora's, up to ten."""
+    degrees = torch.tensor([0, 485, 583, 553, 389, 281, 131, 82, 57, 25, 122])
+    aggregators, scalers = ["mean", "max", "std"], ["identity", "amplification", "attenuation"]
+    return PNA(in_channels, hidden, 2, out_channels, aggregators=aggregators, scalers=scalers, deg=degrees, dropout=0.5)

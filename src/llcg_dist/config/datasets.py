@@ -76,7 +76,7 @@ class PublishedConfig(DatasetConfig):
     """A published graph with one split of its own, read from files: flickr, reddit, yelp, ogbn-*, mag240m."""
 
     root: str = "data"
-    """Folder that the standard loader reads (docs/data.md says what goes where)."""
+    """Folder that the standard loader reads (`llcg help data` says what goes where)."""
 
 
 @dataclass
@@ -143,7 +143,7 @@ class ColumnsConfig(Section):
 
 @dataclass
 class FilesConfig(DatasetConfig):
-    """The user's own graph; docs/data.md has the formats and an example."""
+    """The user's own graph; `llcg help data` has the formats and an example."""
 
     source: str = "files"
     name: str = "files"

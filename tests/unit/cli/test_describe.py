@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from llcg_dist.cli.help import Key, describe
+from llcg_dist.cli.describe import Key, describe
 from llcg_dist.cli.main import run
 from llcg_dist.config.compare import flat_items
 from llcg_dist.config.compose import load_config

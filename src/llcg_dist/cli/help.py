@@ -44,7 +44,7 @@ def show_help(arguments: Sequence[str]) -> int:
         _show_presets(topic)
     else:
         known = [*pages(), *USAGES, *groups()]
-        raise UserError(f"help {topic}: no such topic; llcg help lists them{did_you_mean(topic, known)}")
+        raise UserError(f"help {topic}: no such topic; `llcg help` lists them{did_you_mean(topic, known)}")
     return 0
 
 

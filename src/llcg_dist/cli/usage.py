@@ -42,6 +42,42 @@ and waits for them. The same command with the same run_dir goes on where it was 
   --info defaults        print the files that they come from instead
 
 Exit code 0 done; 2 a mistake in settings or files; 130 / 143 after SIGINT / SIGTERM; 1 anything else.""",
+    "multinode": """usage: llcg multinode --head ADDRESS[:PORT] --hosts N [--here M] [...] [key=value ...]
+
+A job on several hosts: run this once on each of them, in any order, within cluster.join_timeout.
+
+  --head     LLCG_HEAD     an address of the host where all meet, as the others reach it (port 29500 if none is given)
+  --hosts    LLCG_HOSTS    how many hosts the job has
+  --here     LLCG_HERE     how many of its P+1 processes run on this host (1); any layout will do that adds up to P+1
+  --job      LLCG_JOB      a name that only the hosts of one job share (llcg)
+  --rejoin   LLCG_REJOIN   how often this host joins again when a cut link took torchrun's agent with it (3)
+  key=value                as for `llcg train`; run_dir must be set. They must be the same on all hosts, but for where
+                           things lie: run_dir, partition.root, dataset.root, checkpoint.dir, cluster.interface, ...
+
+Each option may be given as the environment variable beside it. Three hosts, a server and four machines, parts copied
+to each host's own disk:
+
+  host 1 (10.0.0.1)$ llcg multinode --head 10.0.0.1 --hosts 3 --here 1 cluster.num_machines=4 run_dir=runs/a
+  host 2$            llcg multinode --head 10.0.0.1 --hosts 3 --here 2 cluster.num_machines=4 run_dir=runs/a
+  host 3$            llcg multinode --head 10.0.0.1 --hosts 3 --here 2 cluster.num_machines=4 run_dir=runs/a
+
+The server runs where the full graph is, whichever host that is; machines take the parts that their disks hold
+(llcg partition --share). Exit codes are those of `llcg train`. More: llcg help launch.""",
+    "slurm": """usage: llcg slurm [-] [--to FILE] [--submit] [options of sbatch] [key=value ...]
+
+Writes the batch script of a training job on SLURM, with the resources that its settings ask for and comments that say
+why: 1+P ranks spread evenly over the nodes, the cores of each, and its memory where the parts are on disk already
+(llcg partition). A requeued job goes on from its last checkpoint, with the same bits.
+
+  -                  print the script
+  --to FILE          write it to FILE (llcg.sbatch; a file that is there is not replaced)
+  --submit           hand it to sbatch and print the job's id; it is written only where --to says so
+  --nodes=3 --time=2:00:00 --partition=long --gres=gpu:2 ...
+                     any option of sbatch, long or short, becomes a line of the script and wins over the computed ones
+  key=value          as for `llcg train`; run_dir is runs/slurm-JOBID unless it is set
+
+Submit from a folder that all nodes see. A sweep: llcg train -m hydra/launcher=submitit_slurm.
+More: llcg help launch.""",
     "doctor": """usage: llcg doctor [--ranks-here=N] [key=value ...]
 
 Examines the job that `llcg train` would start with the same settings: host, versions, parts, memory, and the bytes
@@ -84,42 +120,6 @@ and probability_LABEL for each.
 
 On the run's own graph, precision, recall, F1 and support of every class on the validation and test nodes, and the
 confusion matrix, are written to FILE_classes.json, and those of the test nodes are printed.""",
-    "multinode": """usage: llcg multinode --head ADDRESS[:PORT] --hosts N [--here M] [...] [key=value ...]
-
-A job on several hosts: run this once on each of them, in any order, within cluster.join_timeout.
-
-  --head     LLCG_HEAD     an address of the host where all meet, as the others reach it (port 29500 if none is given)
-  --hosts    LLCG_HOSTS    how many hosts the job has
-  --here     LLCG_HERE     how many of its P+1 processes run on this host (1); any layout will do that adds up to P+1
-  --job      LLCG_JOB      a name that only the hosts of one job share (llcg)
-  --rejoin   LLCG_REJOIN   how often this host joins again when a cut link took torchrun's agent with it (3)
-  key=value                as for `llcg train`; run_dir must be set. They must be the same on all hosts, but for where
-                           things lie: run_dir, partition.root, dataset.root, checkpoint.dir, cluster.interface, ...
-
-Each option may be given as the environment variable beside it. Three hosts, a server and four machines, parts copied
-to each host's own disk:
-
-  host 1 (10.0.0.1)$ llcg multinode --head 10.0.0.1 --hosts 3 --here 1 cluster.num_machines=4 run_dir=runs/a
-  host 2$            llcg multinode --head 10.0.0.1 --hosts 3 --here 2 cluster.num_machines=4 run_dir=runs/a
-  host 3$            llcg multinode --head 10.0.0.1 --hosts 3 --here 2 cluster.num_machines=4 run_dir=runs/a
-
-The server runs where the full graph is, whichever host that is; machines take the parts that their disks hold
-(llcg partition --share). Exit codes are those of `llcg train`. More: llcg help launch.""",
-    "slurm": """usage: llcg slurm [-] [--to FILE] [--submit] [options of sbatch] [key=value ...]
-
-Writes the batch script of a training job on SLURM, with the resources that its settings ask for and comments that say
-why: 1+P ranks spread evenly over the nodes, the cores of each, and its memory where the parts are on disk already
-(llcg partition). A requeued job goes on from its last checkpoint, with the same bits.
-
-  -                  print the script
-  --to FILE          write it to FILE (llcg.sbatch; a file that is there is not replaced)
-  --submit           hand it to sbatch and print the job's id; it is written only where --to says so
-  --nodes=3 --time=2:00:00 --partition=long --gres=gpu:2 ...
-                     any option of sbatch, long or short, becomes a line of the script and wins over the computed ones
-  key=value          as for `llcg train`; run_dir is runs/slurm-JOBID unless it is set
-
-Submit from a folder that all nodes see. A sweep: llcg train -m hydra/launcher=submitit_slurm.
-More: llcg help launch.""",
     "help": """usage: llcg help [TOPIC]
 
 Shows a page of the documentation, the help of a command, or the presets of a group of settings (llcg help experiment).

@@ -48,7 +48,7 @@ def run(bin_folder: Path, cwd: Path, command: str, *arguments: str, **variables:
 
 
 def test_help_and_launchers_are_in_the_wheel(bin_folder: Path, tmp_path: Path) -> None:
-    where = run(bin_folder, tmp_path, "python", "-c", "import llcg_dist; print(llcg_dist.__file__)").out
+    where = run(bin_folder, tmp_path, "python", "-c", "import llcg_dist as package; print(package.__file__)").out
     assert where.startswith(str(bin_folder.parent)), "the checkout was found instead"
     page = run(bin_folder, tmp_path, "llcg", "help", "data")
     assert (page.code, page.out.splitlines()[0], page.err) == (0, "# Data", "")

@@ -38,6 +38,7 @@ WRITTEN = {
     *("global/", "topology/"),  # below a partition
     *("raw/", "processed/"),  # below the folder of a published data set
     *("llcg.sbatch", "DIR/model/mine.yaml", "DIR/experiment/x.yaml"),  # by the user, or for them
+    *("presets/model/mine.yaml", "presets/experiment/mine.yaml"),
 }
 """What programs write and no checkout holds."""
 

@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
-# One host, torchrun by hand: rank 0 the server, ranks 1..P the machines. The same job as `llcg train "$@"`.
+# One host: a server and MACHINES machines. The same as `llcg train cluster.num_machines=MACHINES [overrides]`.
 #   launch/local.sh [-p MACHINES] [overrides...]
-# torchrun's own stores listen on every interface of the host, those of `llcg train` on 127.0.0.1 (docs/launch.md).
 set -euo pipefail
-machines=4
-if [ "${1:-}" = "-p" ]; then machines=$2; shift 2; fi
-export OMP_NUM_THREADS="${OMP_NUM_THREADS:-1}"
-exec torchrun --standalone --nproc-per-node=$((machines + 1)) -m llcg_dist.train cluster.num_machines="$machines" "$@"
+if [ "${1:-}" = "-p" ]; then
+  [ $# -ge 2 ] || { echo "local.sh: -p must be followed by the number of machines" >&2; exit 2; }
+  machines=$2
+  shift 2
+  set -- cluster.num_machines="$machines" "$@"
+fi
+exec llcg train "$@"

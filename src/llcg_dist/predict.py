@@ -27,25 +27,6 @@ from llcg_dist.records.console import table
 from llcg_dist.training.class_scores import class_results
 from llcg_dist.training.full_forward import full_forward
 
-USAGE = """usage: llcg predict run_dir=RUN [which=best|final] [out=FILE] [a new graph]
-
-Writes the class and its probability for every node, with the ids and class names of the data.
-
-  run_dir=RUN          a finished run; its settings, model and (through its parts) class names are read
-  which=best           best: the model of the best validation score; final: the last round's
-  out=FILE             .csv or .parquet; default RUN/predictions.csv
-  partition.root=DIR   where the run's parts lie now, if they were moved; dataset.root=DIR likewise
-
-A new graph, instead of the one the model was trained on (labels are not needed, features must be the same columns):
-
-  dataset=files dataset.edges=FILE dataset.features=FILE
-
-Columns: node, class, probability. With several labels a node: node, class (those above one half, joined by ;),
-and probability_LABEL for each.
-
-On the run's own graph, precision, recall, F1 and support of every class on the validation and test nodes, and the
-confusion matrix, are written to FILE_classes.json, and those of the test nodes are printed."""
-
 _MODEL_FILES = {"best": "best.pt", "final": "model.pt"}
 _LOCATION_KEYS = ("partition.root", "dataset.root")
 

@@ -7,6 +7,7 @@ import traceback
 from collections.abc import Sequence
 
 from llcg_dist.config.compose import load_config
+from llcg_dist.config.own_files import find_own_files
 from llcg_dist.errors import PeerLostError, PeerTimeoutError, TrainingError, UserError
 from llcg_dist.job.checkpoint import CheckpointWriter
 from llcg_dist.job.process import Rank, Stopped, die_with_launcher, fail, ignore_signals, install_signal_handlers
@@ -39,7 +40,7 @@ def _run_and_explain(overrides: Sequence[str]) -> int:
     """The reason of a failure goes to stderr and to the launcher."""
     me = Rank()
     try:
-        run(load_config(overrides), me)
+        run(load_config(find_own_files(overrides)), me)
     except UserError as error:
         if me.rank != 0:  # the server has the terminal: it says it, once
             me.failure_of_another(_CAUSE_WAIT_SECONDS)

@@ -1,4 +1,4 @@
-"""launch/slurm.sbatch on a real SLURM of two nodes: the same bits as `llcg train`, failures said, requeues survived."""
+"""launch/slurm.sbatch and `llcg slurm` on a real SLURM of two nodes: the bits of `llcg train`, failures, requeues."""
 
 import contextlib
 import json
@@ -11,7 +11,7 @@ from tests.helpers.jobs import BIN, REPOSITORY, finish, start, wait_for_rounds
 from tests.helpers.run_files import model_bytes, rows
 from tests.helpers.slurm import Slurm, processes_of, slurm_cluster
 from tests.helpers.sockets import listening
-from tests.helpers.training import train_in_process
+from tests.helpers.training import cut, train_in_process
 
 SCRIPT = str(REPOSITORY / "launch" / "slurm.sbatch")
 
@@ -66,6 +66,27 @@ def test_a_slurm_job_with_a_mistake_fails_and_says_why(slurm: Slurm, tmp_path: P
     said = (tmp_path / f"slurm-{number}.out").read_text().splitlines()
     assert said == ["llcg: error: algorithm.rho=0.0: must be a positive number"]
     assert not (tmp_path / "runs").exists()
+
+
+def test_llcg_slurm_submits_a_job_with_the_resources_that_it_computes(slurm: Slurm, tmp_path: Path) -> None:
+    """From a folder with presets of its own; the parts are on disk, so that the memory is known."""
+    (tmp_path / "presets" / "experiment").mkdir(parents=True)
+    preset = "# @package _global_\ndefaults: [tiny]\nnum_rounds: 2\n"
+    (tmp_path / "presets" / "experiment" / "mine.yaml").write_text(preset)
+    cut("experiment=tiny", f"partition.root={tmp_path}/partitions")
+    job = ["experiment=mine", "cluster.backend=loopback"]  # of one rank
+    said = slurm.run("llcg", "slurm", "--submit", "--config-dir", "presets", "--time=5", *job, cwd=tmp_path)
+    number = int(said.removeprefix("submitted as job ").partition(":")[0])
+    ended = slurm.wait(number)
+    log = (tmp_path / f"slurm-{number}.out").read_text()
+    assert ended["JobState"] == "COMPLETED", log
+    assert "round 2/2" in log
+    assert (ended["NumNodes"], ended["CPUs/Task"], ended["TimeLimit"]) == ("1", "1", "00:05:00")
+    assert (ended["MinMemoryNode"], ended["Requeue"]) == ("1G", "1")
+    command = [str(BIN / "llcg"), "slurm", "--submit", "--partition=nowhere"]
+    refused = finish(start(command, tmp_path, slurm.environment))
+    assert refused.code == 2
+    assert refused.only_error().startswith("llcg: error: sbatch: error: ")
 
 
 @pytest.mark.alone

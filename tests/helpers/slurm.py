@@ -142,7 +142,7 @@ def _write_settings(folder: Path) -> None:
     host = socket.gethostname().split(".")[0]
     controller, *ports = _free_ports(3)
     nodes = [
-        f"NodeName=n{i} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} CPUs=4 State=UNKNOWN"
+        f"NodeName=n{i} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} CPUs=4 RealMemory=8000 State=UNKNOWN"
         for i, port in enumerate(ports, start=1)
     ]
     text = CONF.format(folder=folder, host=host, controller=controller, nodes="\n".join(nodes))

@@ -37,6 +37,8 @@ WRITTEN = {
     *("checkpoints/", "logs/", "run_dir/logs/", "torchrun/"),  # below a run directory
     *("global/", "topology/"),  # below a partition
     *("raw/", "processed/"),  # below the folder of a published data set
+    *("llcg.sbatch", "DIR/model/mine.yaml", "DIR/experiment/x.yaml"),  # by the user, or for them
+    *("presets/model/mine.yaml", "presets/experiment/mine.yaml"),
 }
 """What programs write and no checkout holds."""
 
@@ -96,10 +98,10 @@ def missing_targets(path: Path) -> Iterator[tuple[int, str]]:
 def is_module_or_member(dotted: str) -> bool:
     first, *names = dotted.split(".")
     place = PACKAGE if first == "llcg_dist" else ROOT / first
-    if dotted.startswith("llcg_dist.conf."):
-        place, names = ROOT / "conf", names[1:]
+    if first == "llcg_dist" and names[0] in ("conf", "docs"):  # mapped to the folders of these names
+        place, names = ROOT / names[0], names[1:]
     for name in names:
-        if (place / name).is_dir() or dotted == "llcg_dist.conf":
+        if (place / name).is_dir():
             place = place / name
         elif (place / f"{name}.py").exists():
             place = place / f"{name}.py"

@@ -18,16 +18,6 @@ from llcg_dist.doctor.host_rules import check_host, check_processes
 from llcg_dist.errors import UserError
 from llcg_dist.records.console import print_error, say, table
 
-USAGE = """usage: llcg doctor [--ranks-here=N] [key=value ...]
-
-Examines the job that `llcg train` would start with the same settings: host, versions, parts, memory, and the bytes
-that every method would send. Builds the parts where they are missing; starts nothing. Each finding says what to do.
-Exit code 0 if the job can work, 2 if it cannot.
-
-  --ranks-here=N   so many of the ranks run on this host, rank 0 among them (default: all)
-
-`llcg train --help` lists the settings."""
-
 _ANSI_COLOURS = {OK: "32", WARN: "33", ERROR: "31"}
 _RANKS_HERE = "--ranks-here="
 

@@ -9,15 +9,14 @@ from pathlib import Path
 
 from llcg_dist import __version__
 from llcg_dist.cli.exit_codes import exit_code_of
-from llcg_dist.cli.help import USAGE, print_help
+from llcg_dist.cli.help import print_usage, show_help
 from llcg_dist.cli.settings import asks_for_settings, show_settings
+from llcg_dist.cli.usage import USAGE, WITH_SETTINGS
 from llcg_dist.config.keys import did_you_mean
+from llcg_dist.config.own_files import find_own_files
 from llcg_dist.errors import UserError
-from llcg_dist.records.console import print_error, say, table
+from llcg_dist.records.console import say, table
 from llcg_dist.records.starts import COMMAND_VARIABLE
-
-_WITH_SETTINGS = ("train", "partition", "doctor")
-"""Commands whose arguments are Hydra overrides."""
 
 # Commands import what they need when they are called: torch and PyG take seconds to import.
 
@@ -36,15 +35,22 @@ def main() -> None:
 
 def run(arguments: Sequence[str]) -> int:
     """Runs the command line with these arguments in this process; returns the exit code."""
+    return exit_code_of(lambda: _run(find_own_files(arguments)))
+
+
+def _run(arguments: list[str]) -> int:
     commands: dict[str, Callable[[list[str]], int]] = {
         "partition": _partition,
         "train": _train,
+        "multinode": _multinode,
+        "slurm": _slurm,
         "doctor": _doctor,
         "report": _report,
         "watch": _watch,
         "predict": _predict,
+        "help": show_help,
     }
-    if not arguments or arguments[0] in ("-h", "--help", "help"):
+    if not arguments or arguments[0] in ("-h", "--help"):
         say(USAGE)
         return 0 if arguments else 2
     if arguments[0] == "--version":
@@ -53,18 +59,12 @@ def run(arguments: Sequence[str]) -> int:
     name, *command_arguments = arguments
     if name not in commands:
         hint = did_you_mean(name, list(commands))
-        print_error(f"unknown command {name!r}; one of {', '.join(commands)} (llcg --help){hint}")
-        return 2
+        raise UserError(f"unknown command {name!r}; one of {', '.join(commands)} (llcg --help){hint}")
     if {"-h", "--help"} & set(command_arguments):
-        return exit_code_of(lambda: _help(name, command_arguments))
-    if name in _WITH_SETTINGS and asks_for_settings(command_arguments):
-        return exit_code_of(lambda: show_settings(command_arguments))
-    return exit_code_of(lambda: commands[name](command_arguments))
-
-
-def _help(name: str, arguments: list[str]) -> int:
-    print_help(name, arguments)
-    return 0
+        return print_usage(name, command_arguments)
+    if name in WITH_SETTINGS and asks_for_settings(command_arguments):
+        return show_settings(command_arguments)
+    return commands[name](command_arguments)
 
 
 def _partition(arguments: list[str]) -> int:
@@ -77,6 +77,18 @@ def _train(arguments: list[str]) -> int:
     from llcg_dist.cli.train import train
 
     return train(arguments)
+
+
+def _multinode(arguments: list[str]) -> int:
+    from llcg_dist.cli.launch.multinode import multinode
+
+    return multinode(arguments)
+
+
+def _slurm(arguments: list[str]) -> int:
+    from llcg_dist.cli.launch.batch_script import slurm
+
+    return slurm(arguments)
 
 
 def _doctor(arguments: list[str]) -> int:

@@ -1,14 +1,13 @@
 """`--cfg job` and `--info` of a command, as in Hydra: the composed settings as YAML, and where they come from."""
 
-import argparse
 import contextlib
 import io
 import logging
 from collections.abc import Iterator, Sequence
-from typing import NoReturn
 
 from hydra.core.global_hydra import GlobalHydra
 
+from llcg_dist.cli.arguments import OneLineParser
 from llcg_dist.config.compose import opened_conf
 from llcg_dist.errors import UserError
 from llcg_dist.records.console import say
@@ -51,16 +50,9 @@ def _captured() -> Iterator[tuple[io.StringIO, io.StringIO]]:
         root.handlers[:], root.level = handlers, level
 
 
-class _Parser(argparse.ArgumentParser):
-    """A parser whose errors are one line."""
-
-    def error(self, message: str) -> NoReturn:
-        raise UserError(f"{message} (llcg --help)")
-
-
-def _parser() -> _Parser:
+def _parser() -> OneLineParser:
     """The flags of Hydra that show settings; those that have no meaning beside them are accepted."""
-    parser = _Parser(add_help=False, allow_abbrev=False)
+    parser = OneLineParser("llcg")
     parser.add_argument("overrides", nargs="*")
     parser.add_argument("-c", "--cfg", choices=("job", "hydra", "all"))
     parser.add_argument("-i", "--info", nargs="?", const="all", choices=_KINDS_OF_INFO)

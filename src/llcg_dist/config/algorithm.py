@@ -51,7 +51,7 @@ class AlgorithmConfig(Section):
     rho: float = 1.0
     """Growth of the local steps: round r takes K*rho^r."""
     S: int | str = 0
-    """Correction steps of the server a round: a number, or auto (chosen every round; docs/algorithms.md)."""
+    """Correction steps of the server a round: a number, or auto (chosen every round; llcg help algorithms)."""
     S_max: int = 16
     """The most correction steps that S=auto takes in a round."""
     schedule: Schedule = Schedule.equal_total

@@ -2,7 +2,6 @@
 
 import contextlib
 import dataclasses
-import importlib.resources
 import re
 from collections.abc import Iterator, Sequence
 from typing import Any, cast
@@ -15,6 +14,7 @@ from omegaconf import OmegaConf
 from llcg_dist.config.datasets import DATASETS
 from llcg_dist.config.explain import explain
 from llcg_dist.config.keys import unknown_key
+from llcg_dist.config.own_files import preset_folders, register_own_presets
 from llcg_dist.config.rules import validate
 from llcg_dist.config.schema import Config
 from llcg_dist.errors import UserError
@@ -40,11 +40,12 @@ def compose_config(overrides: Sequence[str]) -> Config:
 
 @contextlib.contextmanager
 def opened_conf() -> Iterator[None]:
-    """Hydra over conf/ and the schema; whatever it raises becomes a UserError of one line."""
+    """Hydra over conf/, the user's own presets and the schema; whatever it raises becomes a UserError of one line."""
     register_schema()
+    register_own_presets()
     GlobalHydra.instance().clear()
     try:
-        with initialize_config_dir(str(importlib.resources.files("llcg_dist.conf")), "llcg", version_base="1.3"):
+        with initialize_config_dir(str(preset_folders()[0]), "llcg", version_base="1.3"):
             yield
     except UserError:
         raise

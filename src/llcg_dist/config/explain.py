@@ -1,12 +1,11 @@
 """One-line messages for what Hydra and OmegaConf raise about settings."""
 
 import difflib
-import importlib.resources
 import re
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 from llcg_dist.config.keys import did_you_mean, unknown_key
+from llcg_dist.config.own_files import preset_folders
 
 _KEY = r".* full_key: (\S+)"
 _MESSAGES: list[tuple[str, Callable[..., str]]] = [
@@ -51,14 +50,20 @@ def explain(error: Exception) -> str:
     return f"settings: {text.split(' Config search path')[0] or type(error).__name__}"
 
 
+def presets_of(group: str) -> list[str]:
+    """The names of a group's presets, sub-folders included, the user's own among them."""
+    folders = [folder / group for folder in preset_folders()]
+    files = [(file, folder) for folder in folders for file in folder.rglob("*.yaml")]
+    return sorted(file.relative_to(folder).with_suffix("").as_posix() for file, folder in files)
+
+
 def _choices(group: str, option: str, listed: Sequence[str]) -> str:
     """The files of a group, the nearest to the option first, three of each sub-folder; Hydra lists no sub-folders."""
-    folder = Path(str(importlib.resources.files("llcg_dist.conf"))) / group
-    names = sorted(path.relative_to(folder).with_suffix("").as_posix() for path in folder.rglob("*.yaml")) or listed
+    names = presets_of(group) or list(listed)
     nearest = difflib.get_close_matches(option, names, n=3, cutoff=0.4)
     shown: dict[str, list[str]] = {}
     for name in [*nearest, *(name for name in names if name not in nearest)]:
         shown.setdefault(name.rpartition("/")[0], []).append(name)
     first = [name for inside, all_of in shown.items() for name in (all_of[:3] if inside else all_of)]
-    more = sorted(f"conf/{group}/{inside}" for inside, all_of in shown.items() if inside and len(all_of) > 3)
-    return ", ".join(first) + (f"; more in {', '.join(more)}" if more else "") + did_you_mean(option, names)
+    more = f"; llcg help {group} lists all" if len(first) < len(names) else ""
+    return ", ".join(first) + more + did_you_mean(option, names)

@@ -69,5 +69,5 @@ class PartitionConfig(Section):
         plain = self.balances <= {Balance.none, Balance.nodes}
         self.require(cuts or plain, "balance", f"has no effect with partition={self.method}; leave it out")
         given = self.method == PartitionMethod.given
-        self.require(bool(self.file) or not given, "file", "must name a file with partition=given (docs/data.md)")
+        self.require(bool(self.file) or not given, "file", "must name a file with partition=given (llcg help data)")
         self.require(given or not self.file, "file", f"has no effect with partition={self.method}; use partition=given")

@@ -145,7 +145,7 @@ class DiagnosticsConfig(Section):
     section: ClassVar[str] = "diagnostics"
 
     every: int = 0
-    """Measure the quantities of the paper's theorems every N rounds (docs/diagnostics.md); 0 turns this off."""
+    """Measure the quantities of the paper's theorems every N rounds (llcg help diagnostics); 0 turns this off."""
     repeats: int = 4
     """How often the training nodes are cut into mini-batches to estimate the noise of sampling."""
     chunk: int = 1024

@@ -11,15 +11,17 @@ from typing import Any
 from llcg_dist.algorithms.base import Algorithm
 from llcg_dist.config.cluster import Backend, Device
 from llcg_dist.config.schema import Config
+from llcg_dist.data.graph import Graph
 from llcg_dist.data.store import read_shard
 from llcg_dist.doctor.findings import ERROR, OK, WARN, Finding
 from llcg_dist.doctor.host import Host
 from llcg_dist.doctor.host_rules import check_host
+from llcg_dist.doctor.memory import RankMemory
 from llcg_dist.doctor.memory_rules import check_correction, check_evaluation, check_memory
 from llcg_dist.doctor.part_rules import check_parts, check_single_rows
 from llcg_dist.doctor.plan import make_plan
 
-__all__ = ["ERROR", "OK", "WARN", "Finding", "check_job", "check_parts_and_memory", "num_processes"]
+__all__ = ["ERROR", "OK", "WARN", "Finding", "check_job", "check_parts_and_memory", "num_processes", "predicted_memory"]
 
 
 def num_processes(config: Config, algorithm: Algorithm) -> int:
@@ -46,9 +48,7 @@ def check_parts_and_memory(
     findings = check_parts(algorithm, manifest) if algorithm.trains_on_parts else []
     if any(finding.level == ERROR for finding in findings):
         return findings
-    full_graph = read_shard(store / "global").graph
-    parts = range(manifest["num_parts"]) if algorithm.trains_on_parts else []
-    part_graphs = [read_shard(store / f"part{part}").graph for part in parts]
+    full_graph, part_graphs = _graphs(algorithm, store, manifest)
     on_gpu = host.gpus > 0 and config.cluster.device != Device.cpu
     plan = make_plan(algorithm, full_graph, part_graphs, on_gpu)
     server, *machines = plan.ranks
@@ -63,3 +63,14 @@ def check_parts_and_memory(
         *check_evaluation(config, plan),
         *check_correction(config, plan, full_graph.num_nodes, host.memory_free),
     ]
+
+
+def predicted_memory(algorithm: Algorithm, store: Path, manifest: dict[str, Any]) -> list[RankMemory]:
+    """The memory of every rank, the server's first, where nothing runs on a GPU."""
+    return make_plan(algorithm, *_graphs(algorithm, store, manifest)).ranks
+
+
+def _graphs(algorithm: Algorithm, store: Path, manifest: dict[str, Any]) -> tuple[Graph, list[Graph]]:
+    """The full graph and the parts that the machines train on."""
+    parts = range(manifest["num_parts"]) if algorithm.trains_on_parts else []
+    return read_shard(store / "global").graph, [read_shard(store / f"part{part}").graph for part in parts]

@@ -11,7 +11,7 @@ from llcg_dist.sampling.block import EDGES_PER_NODE
 _LAUNCHER_BYTES = 160_000_000
 """Memory of the launcher process, `llcg train`, while its ranks run."""
 
-_MARGIN = 1.25
+MARGIN = 1.25
 """Factor by which predictions were wrong at most; a job is refused only if it exceeds the memory by more."""
 
 _EDGES = f"{EDGES_PER_NODE // 2} edges for each of its nodes"
@@ -31,14 +31,14 @@ def check_memory(ranks: Sequence[RankMemory], total: int, free: int) -> list[Fin
         )
         for rank in shown
     ]
-    private = sum(rank.private for rank in ranks) + IMPORTS_SHARED_BYTES + _LAUNCHER_BYTES
-    everything = private + sum(rank.mapped for rank in ranks)
+    private, mapped = bytes_of_host(ranks)
+    everything = private + mapped
     what = f"{len(ranks)} rank(s) need about {format_bytes(private)}, {format_bytes(everything)} with their files"
     advice = (
-        "spread the ranks over several hosts (docs/launch.md), use fewer machines or a smaller model, "
+        "spread the ranks over several hosts (llcg help launch), use fewer machines or a smaller model, "
         "or lower sampling.fanout, sampling.server_fanout and the batch sizes"
     )
-    if private > _MARGIN * total:
+    if private > MARGIN * total:
         findings.append(Finding(ERROR, "memory", f"{what}; this host has {format_bytes(total)} in all", advice))
     elif private > free:
         findings.append(
@@ -59,6 +59,12 @@ def check_evaluation(config: Config, plan: Plan) -> list[Finding]:
     what = f"{config.model.target} depends on nodes at any distance (a norm over all nodes, or global attention)"
     advice = f"scores are approximate; exact with evaluate.chunk so large that the graph is one batch ({_EDGES})"
     return [Finding(WARN, "model", what, advice)]
+
+
+def bytes_of_host(ranks: Sequence[RankMemory]) -> tuple[int, int]:
+    """(private, mapped) bytes of a host with these ranks and their launcher."""
+    private = sum(rank.private for rank in ranks) + IMPORTS_SHARED_BYTES + _LAUNCHER_BYTES
+    return private, sum(rank.mapped for rank in ranks)
 
 
 def check_correction(config: Config, plan: Plan, num_nodes: int, free: int) -> list[Finding]:

@@ -1,63 +1,94 @@
-"""`llcg train --help` tells every key, with the value that it has under the overrides."""
+"""`llcg help` and `llcg COMMAND --help`: every command and every topic, and messages that name nothing but these."""
 
-import dataclasses
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from llcg_dist.cli.help import Key, describe
+import llcg_dist
+from llcg_dist.cli.help import pages
 from llcg_dist.cli.main import run
-from llcg_dist.config.compare import flat_items
-from llcg_dist.config.compose import load_config
-from llcg_dist.config.datasets import DATASETS
-from tests.helpers.settings import DEFAULT
+from llcg_dist.cli.usage import USAGE, USAGES
+
+SOURCES = Path(llcg_dist.__file__).parent
+ROOT = Path(__file__).parents[3]
 
 
-def described(*overrides: str) -> dict[str, dict[str, Key]]:
-    """{title: {dotted key: its entry}}."""
-    return {part.title: {key.name: key for key in part.keys} for part in describe(load_config(overrides))}
+def messages(path: Path) -> Iterator[str]:
+    """The strings of a file that a user may read: all but the docstrings of modules, classes and functions."""
+    tree = ast.parse(path.read_text())
+    owners = (ast.Module, ast.ClassDef, ast.FunctionDef)
+    docstrings = {
+        id(node.body[0].value)
+        for node in ast.walk(tree)
+        if isinstance(node, owners) and node.body and isinstance(node.body[0], ast.Expr)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings:
+            yield node.value
 
 
-def test_help_covers_every_key_with_its_type_and_value() -> None:
-    """But for the names that a group's choice sets; and the keys of every other source of graphs besides."""
-    keys = {name: key for part in described().values() for name, key in part.items()}
-    chosen_by_group = {"dataset.source", "model.name", "algorithm.name", "partition.method"}
-    of_sources = {key for source in DATASETS.values() for key in flat_items(source(), "dataset.")}
-    options = {"model.options", "algorithm.options", "dataset.options", "train.optimizer_options"}  # any keys below
-    assert set(keys) - options == (set(flat_items(DEFAULT)) | of_sources) - chosen_by_group
-    assert options <= set(keys)
-    assert dataclasses.astuple(keys["algorithm.K"])[:3] == ("algorithm.K", "float", "8.0")
-    assert (keys["algorithm.max_local_steps"].type_name, keys["algorithm.max_local_steps"].value) == (
-        "int | None",
-        "null",
-    )
-    assert "correction" in keys["algorithm.S"].text.lower()
-    assert keys["dataset.seed"].text  # inherited from the schema of all datasets
-    assert keys["run_dir"].text
+MESSAGES = [(path, text) for path in sorted(SOURCES.rglob("*.py")) for text in messages(path)]
+MESSAGES += [(path, path.read_text()) for path in sorted((ROOT / "conf").rglob("*.yaml"))]
 
 
-def test_values_are_those_that_the_overrides_compose() -> None:
-    of_llcg, of_psgd_pa = described()[""], described("algorithm=psgd_pa", "sampling.fanout=[10,5]")[""]
-    assert [of_llcg[f"algorithm.{name}"].value for name in ("S", "rho")] == ["1", "1.1"]
-    assert [of_psgd_pa[f"algorithm.{name}"].value for name in ("S", "rho")] == ["0", "1.0"]
-    assert of_psgd_pa["sampling.fanout"].value == "[10,5]"
+def test_messages_name_no_file_that_an_installed_package_lacks() -> None:
+    files = re.compile(r"(?<![\w/.])(?:docs|launch|conf|bench|studies|tests)/[\w/]*\w\.\w+")
+    assert [(path.name, found[0]) for path, text in MESSAGES if (found := files.search(text))] == []
 
 
-def test_dataset_keys_stand_under_their_source() -> None:
-    parts = described("dataset=planetoid", "dataset.name=PubMed", "dataset.split=random")
-    assert parts["with any dataset"]["dataset.name"].value == "PubMed"
-    assert parts["with dataset=planetoid, which is chosen"]["dataset.split"].value == "random"
-    assert parts["with dataset=heterophilous"]["dataset.split"].type_name == "int"
-    assert "dataset.edges" in parts["with dataset=files"]
-    assert parts["with dataset=amazon|coauthor"]["dataset.root"].value == "data/amazon | data/coauthor"
-    assert "dataset.nodes" not in parts["with dataset=files"]
+def test_the_topics_that_messages_name_are_there(capsys: pytest.CaptureFixture[str]) -> None:
+    named = {topic for _, text in MESSAGES for topic in re.findall(r"llcg help ([a-z]\w*)", text)}
+    assert {"data", "launch", "algorithms"} <= named
+    for topic in named:
+        assert run(["help", topic]) == 0, topic
 
 
-def test_the_command_takes_overrides_before_help(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["train", "algorithm=psgd_pa", "algorithm.K=3", "--help"]) == 0
+def commands(capsys: pytest.CaptureFixture[str]) -> list[str]:
+    """Those that `llcg` itself says it has."""
+    run(["nothing"])
+    listed = re.search(r"one of (.*) \(llcg --help\)", capsys.readouterr().err)
+    assert listed
+    return listed[1].split(", ")
+
+
+def test_every_command_has_its_usage_and_stands_in_the_list(capsys: pytest.CaptureFixture[str]) -> None:
+    assert commands(capsys) == list(USAGES)
+    for command in USAGES:
+        assert f"\n  llcg {command} " in USAGE
+        assert run([command, "--help"]) == 0
+        shown = capsys.readouterr().out
+        assert shown.startswith(f"usage: llcg {command} ")
+        assert ("\nKeys, and their values" in shown) == (command in ("train", "partition"))
+
+
+def test_help_lists_all_pages(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["help"]) == 0
     shown = capsys.readouterr().out
-    assert "\n  algorithm.K = 3.0 (float)\n" in shown
-    assert "values with algorithm=psgd_pa algorithm.K=3:" in shown
-    assert run(["train", "-m", "algorithm=psgd_pa", "algorithm.K=3,4", "--help"]) == 0
-    assert "\n  algorithm.K = 8.0 (float)\n" in capsys.readouterr().out
-    assert run(["train", "algorithm=lcg", "--help"]) == 2
-    assert "did you mean llcg?" in capsys.readouterr().err
+    assert set(pages()) == {path.stem for path in (ROOT / "docs").glob("*.md")}
+    assert all(f"\n  {topic} " in shown for topic in pages())
+
+
+def test_a_page_points_to_others_by_the_command_that_shows_them(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["help", "architecture"]) == 0
+    shown = capsys.readouterr().out
+    assert shown.startswith("# Architecture\n")
+    assert "`llcg help diagnostics`" in shown
+    assert ".md)" not in shown
+    assert "![" not in shown
+
+
+@pytest.mark.parametrize(
+    ("topic", "beginning"),
+    [("docs/data.md", "# Data\n"), ("doctor", "usage: llcg doctor"), ("experiment", "experiment=figures/fig10_mlp ")],
+)
+def test_what_else_is_a_topic(topic: str, beginning: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["help", topic]) == 0
+    assert capsys.readouterr().out.startswith(beginning)
+
+
+def test_a_topic_that_is_nearly_right(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["help", "lanch"]) == 2
+    assert capsys.readouterr().err.endswith("`llcg help` lists them; did you mean launch?\n")

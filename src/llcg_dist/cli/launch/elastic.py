@@ -45,6 +45,7 @@ from llcg_dist.comm.rendezvous import swapped_rank
 from llcg_dist.comm.torch_dist import REFUSED, host_store
 from llcg_dist.config.cluster import ClusterConfig
 from llcg_dist.config.compose import quoted_override
+from llcg_dist.config.own_files import CONFIG_DIR, own_presets
 from llcg_dist.data.atomic_files import make_folder
 from llcg_dist.errors import UserError
 from llcg_dist.job.devices import forks_ranks, gpu_here, threads_per_rank
@@ -96,7 +97,8 @@ def resuming(overrides: Sequence[str], run_dir: Path) -> str:
     """The command that goes on in the run directory, as it is typed into a shell."""
     *others, named = _with_run_dir(overrides, run_dir)
     plain = re.fullmatch(r"[\w./-]+", str(run_dir))  # what Hydra reads as it stands needs no quotes
-    return shlex.join(["llcg", "train", *others, f"run_dir={run_dir}" if plain else named])
+    presets = [word for folder in own_presets() for word in (CONFIG_DIR, str(folder))]
+    return shlex.join(["llcg", "train", *presets, *others, f"run_dir={run_dir}" if plain else named])
 
 
 @contextlib.contextmanager

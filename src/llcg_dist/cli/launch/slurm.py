@@ -1,7 +1,7 @@
 """Starts a job in a SLURM allocation: the number of ranks on each node, their rendezvous, the elastic agent of a node.
 
-launch/slurm.sbatch runs this module with `check` once, on the first node, before anything starts, and with `agent` on
-every node. A sweep's jobs on SLURM (cli/sweep/job.py) start their agents with the same command.
+cli/launch/batch_job.sh runs this module with `check` once, on the first node, before anything starts, and with `agent`
+on every node. A sweep's jobs on SLURM (cli/sweep/job.py) start their agents with the same command.
 """
 
 import contextlib
@@ -17,6 +17,7 @@ from llcg_dist.cli.exit_codes import exit_code_of
 from llcg_dist.cli.launch.torch_logging import silence_torch_store
 from llcg_dist.comm.network import route_to
 from llcg_dist.config.compose import load_config
+from llcg_dist.config.own_files import find_own_files
 from llcg_dist.config.schema import Config
 from llcg_dist.errors import UserError
 
@@ -127,11 +128,23 @@ def _agent(overrides: Sequence[str]) -> int:
     return run_agent(config, Path(str(config.run_dir)), int(os.environ["LLCG_RANKS"]), all_overrides)
 
 
+def require_slurm_job() -> None:
+    """Raises a UserError outside of a SLURM job."""
+    if not {"SLURM_JOB_ID", "SLURM_JOB_NODELIST"} <= set(os.environ):
+        raise UserError("this is not a SLURM job: submit one with llcg slurm --submit; on this host alone, llcg train")
+
+
 def main(arguments: Sequence[str]) -> int:
-    """Runs the subcommand `check` or `agent`; returns the exit code."""
-    name, *overrides = arguments
-    subcommand = {"check": _check, "agent": _agent}[name]
-    return exit_code_of(lambda: subcommand(overrides))
+    """Runs the subcommand `check` or `agent`, as batch_job.sh does; returns the exit code."""
+    return exit_code_of(lambda: _run(find_own_files(arguments)))
+
+
+def _run(arguments: Sequence[str]) -> int:
+    require_slurm_job()
+    subcommand = {"check": _check, "agent": _agent}.get(arguments[0] if arguments else "")
+    if subcommand is None:
+        raise UserError("llcg_dist.cli.launch.slurm: batch scripts call it, with check or agent (llcg slurm --help)")
+    return subcommand(arguments[1:])
 
 
 if __name__ == "__main__":

@@ -11,7 +11,6 @@ sweep.
 
 import functools
 import hashlib
-import importlib.resources
 import importlib.util
 import re
 import signal
@@ -19,7 +18,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from hydra import initialize_config_dir
 from hydra._internal.callbacks import Callbacks
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
@@ -30,7 +28,7 @@ from omegaconf import OmegaConf, open_dict
 
 from llcg_dist.cli.sweep.job import JobOutcome, run_job
 from llcg_dist.cli.sweep.launcher import ResumingLauncher
-from llcg_dist.config.compose import quoted_override, register_schema
+from llcg_dist.config.compose import opened_conf, quoted_override
 from llcg_dist.config.explain import explain
 from llcg_dist.data.atomic_files import make_folder
 from llcg_dist.errors import UserError
@@ -83,27 +81,19 @@ def _sweep(overrides: list[str]) -> int:
 
 def _compose(overrides: list[str], parsed: Sequence[Any]) -> tuple[Any, Any]:
     """The sweep's config as Hydra composes it, and its sweeper; whatever Hydra raises becomes a UserError."""
-    register_schema()
     setup_globals()
-    GlobalHydra.instance().clear()
-    conf = importlib.resources.files("llcg_dist.conf")
-    try:
-        with initialize_config_dir(str(conf), job_name="llcg", version_base="1.3"):
-            hydra = GlobalHydra.instance().hydra
-            assert hydra is not None
-            settings = [*_defaults(overrides, sweep_name(parsed)), *overrides]
-            config = hydra.compose_config("config", settings, RunMode.MULTIRUN, with_log_configuration=False)
-            context = HydraContext(config_loader=hydra.config_loader, callbacks=Callbacks(config))
-            drop_overridden_params(config, parsed)
-            on_slurm = str(config.hydra.launcher._target_).endswith(".SlurmLauncher")
-            if on_slurm and config.hydra.launcher.tasks_per_node != 1:
-                raise UserError("hydra.launcher.tasks_per_node: must be 1; each task starts all ranks of its node")
-            task = functools.partial(run_job, on_slurm=on_slurm)
-            sweeper = Plugins.instance().instantiate_sweeper(config=config, hydra_context=context, task_function=task)
-    except UserError:
-        raise
-    except Exception as error:  # Hydra raises its own errors, OmegaConf's, ANTLR's, and bare assertions
-        raise UserError(explain(error)) from None
+    with opened_conf():
+        hydra = GlobalHydra.instance().hydra
+        assert hydra is not None
+        settings = [*_defaults(overrides, sweep_name(parsed)), *overrides]
+        config = hydra.compose_config("config", settings, RunMode.MULTIRUN, with_log_configuration=False)
+        context = HydraContext(config_loader=hydra.config_loader, callbacks=Callbacks(config))
+        drop_overridden_params(config, parsed)
+        on_slurm = str(config.hydra.launcher._target_).endswith(".SlurmLauncher")
+        if on_slurm and config.hydra.launcher.tasks_per_node != 1:
+            raise UserError("hydra.launcher.tasks_per_node: must be 1; each task starts all ranks of its node")
+        task = functools.partial(run_job, on_slurm=on_slurm)
+        sweeper = Plugins.instance().instantiate_sweeper(config=config, hydra_context=context, task_function=task)
     return config, sweeper
 
 

@@ -9,17 +9,6 @@ from llcg_dist.cli.watch.state import RunState, read_state
 from llcg_dist.errors import UserError
 from llcg_dist.records.console import say
 
-USAGE = """usage: llcg watch RUN [--once] [--every=SECONDS]
-
-Shows a run that is going on or finished: curves of score and loss, megabytes by kind, seconds by phase, the local
-seconds of every part and who the others wait for. Reads the files in RUN only, so RUN may lie in a folder that another
-host writes to. Ends by itself when the run is finished.
-
-  --once            show the present state and end
-  --every=SECONDS   look again after so many seconds (default 2)
-
-Where stdout is no terminal it prints plain lines: with --once the state, else a line for each round."""
-
 _EVERY = "--every="
 
 

@@ -60,7 +60,7 @@ def _read_unlabelled(config: FilesConfig) -> tuple[NodeIds, Graph]:
 def _path(config: FilesConfig, setting: str) -> Path:
     path = getattr(config, setting)
     if path is None:
-        raise UserError(f"dataset.{setting}: must name a file with dataset=files (docs/data.md)")
+        raise UserError(f"dataset.{setting}: must name a file with dataset=files (llcg help data)")
     return Path(path)
 
 

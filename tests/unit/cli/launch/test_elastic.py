@@ -10,6 +10,7 @@ from torch.distributed.elastic.multiprocessing import SignalException
 
 from llcg_dist.cli.launch import elastic
 from llcg_dist.config.compose import load_config
+from llcg_dist.config.own_files import VARIABLE
 
 CONFIG = load_config(["experiment=tiny"])
 
@@ -28,6 +29,12 @@ def test_the_command_to_go_on_with(overrides: list[str], run_dir: str, command: 
 def test_a_strange_run_dir_arrives_as_it_is() -> None:
     *_, last = shlex.split(elastic.resuming([], Path("runs/K=1,it's")))
     assert load_config([last]).run_dir == "runs/K=1,it's"
+
+
+def test_going_on_names_the_users_presets(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, "/home/me/presets")
+    command = "llcg train --config-dir /home/me/presets model=mine run_dir=runs/a"
+    assert elastic.resuming(["model=mine"], Path("runs/a")) == command
 
 
 def test_a_stop_says_how_to_go_on(

@@ -1,4 +1,4 @@
-"""What launch/multinode.sh says before anything starts."""
+"""What `llcg multinode` and launch/multinode.sh say before anything starts."""
 
 import os
 import subprocess
@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from llcg_dist.cli.launch.multinode import _endpoint, main
+from llcg_dist.cli.launch.multinode import _endpoint
+from llcg_dist.cli.main import run
 from llcg_dist.errors import UserError
 
 SCRIPT = Path(__file__).parents[4] / "launch" / "multinode.sh"
@@ -49,9 +50,16 @@ def test_mistakes_are_one_line(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("LLCG_HOSTS", "2")  # as good as --hosts 2
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    assert main(["--head", "localhost", *arguments]) == 2
+    assert run(["multinode", "--head", "localhost", *arguments]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert told in line
+
+
+def test_what_is_missing_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["multinode", "--head", "10.0.0.1", "run_dir=r"]) == 2
+    assert capsys.readouterr().err == (
+        "llcg: error: the following arguments are required: --hosts (llcg multinode --help)\n"
+    )
 
 
 def test_the_script_explains_itself() -> None:
@@ -63,7 +71,6 @@ def test_the_script_explains_itself() -> None:
         check=True,
         timeout=60,
     )
-    head_comment = SCRIPT.read_text().split("set -euo")[0]
     for argument in ("--head", "--hosts", "--here", "--job", "--rejoin"):
-        assert argument in done.stdout
-        assert argument in head_comment
+        assert f"  {argument}" in done.stdout
+        assert f"LLCG_{argument[2:].upper()}" in done.stdout

@@ -1,0 +1,45 @@
+"""The package as a user gets it: a wheel, and an environment that it is installed in."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.helpers.jobs import REPOSITORY
+
+BUILD = """
+import sys
+from setuptools import build_meta
+print(build_meta.build_wheel(sys.argv[1]))
+sys.exit("the build imported torch" if "torch" in sys.modules else 0)
+"""
+
+
+def build_wheel(folder: Path) -> Path:
+    """Built by setuptools itself, offline, from a copy: a build folder left in the repository adds its old files."""
+    tree, out = folder / "tree", folder / "wheel"
+    for name in ("src", "conf", "docs", "tests"):
+        ignored = shutil.ignore_patterns("__pycache__", "*.egg-info")
+        shutil.copytree(REPOSITORY / name, tree / name, ignore=ignored)
+    for file in ("setup.cfg", "pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(REPOSITORY / file, tree)
+    run([sys.executable, "-c", BUILD, str(out)], tree)
+    [path] = out.iterdir()
+    return path
+
+
+def install(wheel: Path, environment: Path) -> Path:
+    """Installs it, with its commands, in an environment that has the dependencies of this one; returns its bin/."""
+    run([sys.executable, "-m", "venv", "--without-pip", str(environment)], environment.parent)
+    python = environment / "bin" / "python"
+    run([sys.executable, "-m", "pip", f"--python={python}", "install", "-q", "--no-deps", "--no-index", str(wheel)])
+    [packages] = environment.glob("lib/python3*/site-packages")
+    # A folder that a .pth file names has its own .pth files ignored: the checkout is not found through it.
+    shared = [entry for entry in sys.path if entry.endswith(("site-packages", "dist-packages"))]
+    (packages / "dependencies.pth").write_text("\n".join(shared))
+    return environment / "bin"
+
+
+def run(command: list[str], cwd: Path | None = None) -> None:
+    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"

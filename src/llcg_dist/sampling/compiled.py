@@ -67,8 +67,13 @@ def ensure_compiled() -> Path | None:
 
 
 def cache_folder() -> Path:
-    """A folder of its own for every source, Python, numba and processor: code compiled for another does not load."""
-    facts = (_SOURCE.read_text(), sys.version, importlib.metadata.version("numba"), platform.machine(), _processor())
+    """A folder of its own for every source, Python, numba and processor: code compiled for another does not load.
+
+    numba goes by the path and the time of the source as well.
+    """
+    source = f"{_SOURCE.resolve()} {_SOURCE.stat().st_mtime_ns}"
+    versions = sys.version, importlib.metadata.version("numba"), platform.machine()
+    facts = (source, _SOURCE.read_text(), *versions, _processor())
     key = hashlib.sha256("\n".join(facts).encode()).hexdigest()[:16]
     given = os.environ.get("LLCG_KERNEL_CACHE")
     root = Path(given) if given else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "llcg_dist"
@@ -81,7 +86,7 @@ def _processor() -> str:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:
         return platform.processor()
-    return "\n".join({line for line in lines if line.startswith(("model name", "flags"))})
+    return "\n".join(sorted({line for line in lines if line.startswith(("model name", "flags"))}))
 
 
 def _compile_in_subprocess(folder: Path) -> None:

@@ -39,6 +39,15 @@ def test_a_process_loads_what_another_has_compiled(tmp_path: Path) -> None:
     assert {path: path.stat().st_mtime_ns for path in folder.rglob("*.nbc")} == files
 
 
+def test_every_process_finds_the_same_folder() -> None:
+    command = [sys.executable, "-c", "from llcg_dist.sampling.compiled import cache_folder; print(cache_folder())"]
+    folders = {
+        subprocess.run(command, env=os.environ | {"PYTHONHASHSEED": seed}, capture_output=True, check=True).stdout
+        for seed in "012"
+    }
+    assert len(folders) == 1
+
+
 def test_where_no_folder_can_be_written_a_warning_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

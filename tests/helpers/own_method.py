@@ -4,7 +4,6 @@ import torch
 from torch import Tensor
 
 from llcg_dist.algorithms.base import Algorithm
-from llcg_dist.algorithms.registry import ALGORITHMS
 from llcg_dist.training.screening import Models
 
 
@@ -13,7 +12,3 @@ class CoordinateMedian(Algorithm):
 
     def aggregate(self, theta: Tensor, models: Models) -> Tensor:
         return torch.stack(models.vectors).quantile(0.5, dim=0)
-
-
-def register() -> None:
-    ALGORITHMS["median"] = CoordinateMedian

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from llcg_dist import seeding
-from llcg_dist.algorithms.registry import ALGORITHMS
+from llcg_dist.algorithms.registry import ALGORITHMS, build_algorithm
 from llcg_dist.algorithms.traffic import MessageBytes, RoundTraffic
 from llcg_dist.comm.codec import CODECS
 from llcg_dist.comm.remote_rows import COUNT_BYTES
@@ -48,9 +48,12 @@ def predict_traffic(config: Config, full_graph: Graph, assignment: Array) -> tup
 
 
 def traffic_of_methods(config: Config, sizes: MessageBytes) -> dict[str, RoundTraffic]:
-    """By name, for methods that train on parts; one name for each class of method."""
+    """By name, for methods that train on parts; one name for each class of method, and the user's own if it is set."""
     kinds = {kind: name for name, kind in reversed(ALGORITHMS.items()) if kind.trains_on_parts}
-    return {name: kind(config).traffic(sizes) for kind, name in reversed(kinds.items())}
+    traffic = {name: kind(config).traffic(sizes) for kind, name in reversed(kinds.items())}
+    if config.algorithm.target:
+        traffic[config.algorithm.label] = build_algorithm(config).traffic(sizes)
+    return traffic
 
 
 def count_remote_rows(config: Config, full_graph: Graph, assignment: Array, sampler: Sampler) -> RemoteRows:

@@ -7,7 +7,7 @@ from llcg_dist.config.dataset import Metric, OwnDataConfig
 
 
 @dataclass
-class _PyObjectConfig(OwnDataConfig):
+class ObjectConfig(OwnDataConfig):
     """A PyG Data or Dataset, a DGL graph, or a Graph; its masks are the split."""
 
     train_fraction: float = 0.6
@@ -19,13 +19,18 @@ class _PyObjectConfig(OwnDataConfig):
     metric: Metric | None = None
     """accuracy, f1_micro or roc_auc; default accuracy, for several labels a node f1_micro."""
 
+    @property
+    def described(self) -> str:
+        """What messages about the data begin with."""
+        return "data"
+
     def check(self) -> None:
         super().check()
         self.at_least(0, "split")
 
 
 @dataclass
-class PygConfig(_PyObjectConfig):
+class PygConfig(ObjectConfig):
     """A PyG Data object that was saved with torch.save."""
 
     source: str = "pyg"
@@ -33,13 +38,17 @@ class PygConfig(_PyObjectConfig):
     path: str | None = None
     """File of torch.save(data); it is read with weights_only, so that it can run no code."""
 
+    @property
+    def described(self) -> str:
+        return f"dataset.path={self.path}"
+
     def check(self) -> None:
         super().check()
         self.require(self.path is not None, "path", "must name the file of a saved PyG Data object with dataset=pyg")
 
 
 @dataclass
-class OwnConfig(_PyObjectConfig):
+class OwnConfig(ObjectConfig):
     """A class or function of the user's, e.g. torch_geometric.datasets.WikiCS."""
 
     source: str = "own"
@@ -49,6 +58,10 @@ class OwnConfig(_PyObjectConfig):
     options: dict[str, Any] = field(default_factory=dict)
     """Its keyword arguments: dataset.options.root=data."""
 
+    @property
+    def described(self) -> str:
+        return f"dataset.target={self.target}"
+
     def check(self) -> None:
         super().check()
         rule = "must be the dotted path of a class or function with dataset=own, e.g. my_package.data.load"
@@ -56,7 +69,7 @@ class OwnConfig(_PyObjectConfig):
 
 
 @dataclass
-class MemoryConfig(_PyObjectConfig):
+class MemoryConfig(ObjectConfig):
     """A graph that llcg_dist.fit was called with, known by its content."""
 
     source: str = "memory"

@@ -146,8 +146,9 @@ def test_the_wheel_holds_the_code_the_presets_and_the_reports_files_and_nothing_
     code = {path.relative_to(SOURCES.parent).as_posix() for path in SOURCES.rglob("*.py")}
     conf = {f"llcg_dist/{path.relative_to(ROOT).as_posix()}" for path in (ROOT / "conf").rglob("*.yaml")}
     pages = {f"llcg_dist/report/{name}" for name in ("page.css", "page.js", "table1.csv")}
+    types = {"llcg_dist/py.typed", "llcg_dist/__init__.pyi"}
     held = {name for name in wheel.namelist() if ".dist-info/" not in name}
-    assert held == code | conf | pages | {"llcg_dist/conf/__init__.py"}
+    assert held == code | conf | pages | types | {"llcg_dist/conf/__init__.py"}
 
 
 def test_the_wheel_says_how_to_start_it_and_what_it_needs(wheel: zipfile.ZipFile) -> None:

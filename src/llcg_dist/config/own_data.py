@@ -19,11 +19,6 @@ class ObjectConfig(OwnDataConfig):
     metric: Metric | None = None
     """accuracy, f1_micro or roc_auc; default accuracy, for several labels a node f1_micro."""
 
-    @property
-    def described(self) -> str:
-        """What messages about the data begin with."""
-        return "data"
-
     def check(self) -> None:
         super().check()
         self.at_least(0, "split")
@@ -76,3 +71,7 @@ class MemoryConfig(ObjectConfig):
     name: str = "memory"
     digest: str | None = None
     """SHA-256 of its arrays."""
+
+    @property
+    def described(self) -> str:
+        return "data"

@@ -37,19 +37,19 @@ class Fields:
 
 
 def single_graph(data: Any, source: str) -> tuple[Any, Mapping[str, Array]]:
-    """(the one graph of a Dataset or list, or the object itself; the masks that an OGB dataset keeps beside it)."""
-    from torch_geometric.data import Dataset
-
-    if not isinstance(data, Dataset | list | tuple) and not callable(getattr(data, "get_idx_split", None)):
+    """(the one graph of a dataset or list, or the object itself; {split: nodes} that OGB keeps beside the graph)."""
+    if not _is_collection(data):
         return data, {}
     if len(data) != 1:
         raise UserError(f"{source}: holds {len(data)} graphs, and one is trained on; give one of them, such as data[0]")
-    graph, masks = data[0], dict[str, Array]()
-    if callable(getattr(data, "get_idx_split", None)):
-        for name, nodes in data.get_idx_split().items():
-            masks[_OGB_SPLITS[name]] = np.zeros(graph.num_nodes, bool)
-            masks[_OGB_SPLITS[name]][as_array(nodes)] = True
-    return graph, masks
+    beside = data.get_idx_split() if hasattr(type(data), "get_idx_split") else {}
+    return data[0], {ours: as_array(beside[theirs]) for theirs, ours in _OGB_SPLITS.items() if theirs in beside}
+
+
+def _is_collection(data: Any) -> bool:
+    """Whether it is a list, or a dataset of PyG's, DGL's or OGB's: these make their graphs with `process`."""
+    of_library = any(callable(getattr(type(data), name, None)) for name in ("process", "get_idx_split"))
+    return isinstance(data, list | tuple) or (of_library and hasattr(type(data), "__getitem__"))
 
 
 def read_fields(graph: Any, source: str) -> Fields:
@@ -84,7 +84,7 @@ def _of_mapping(content: Mapping[str, Any], source: str) -> Fields:
         raise UserError(f"{source}: edge_index must hold whole numbers in the shape [2, edges], not {actual}")
     of_edges = {name: value for name, value in content.items() if name.startswith("edge_") and name != "edge_index"}
     _check_edge_values(of_edges, source)
-    return Fields(edges, _named_values(content))
+    return Fields(edges.astype(np.int64, copy=False), _named_values(content))
 
 
 def _of_dgl(graph: Any, source: str) -> Fields:

@@ -20,7 +20,7 @@ def to_graph(data: Any, config: ObjectConfig) -> Graph:
     Labels [N] or [N, 1] are classes, negative or NaN where unknown; [N, C] of 0 and 1 are several labels a node.
     """
     source = config.described
-    data, beside = single_graph(data, source)
+    data, nodes_of_splits = single_graph(data, source)
     if isinstance(data, Graph):
         metric = data.metric if config.metric is None else str(config.metric)
         return dataclasses.replace(data, metric=metric).validate(source)
@@ -28,7 +28,8 @@ def to_graph(data: Any, config: ObjectConfig) -> Graph:
     if "y" not in values:
         raise UserError(f"{source}: has no y; it must hold a class per node [N], or several labels [N, C] of 0 and 1")
     labels, known = _labels(values["y"], unlabelled.num_nodes, source)
-    masks = {name: values[name] for name in SPLITS if name in values} | dict(beside)
+    masks = {name: values[name] for name in SPLITS if name in values}
+    masks |= {name: np.isin(np.arange(len(labels)), nodes) for name, nodes in nodes_of_splits.items()}
     split = _split(masks, known, config)
     several = labels.ndim == 2
     graph = dataclasses.replace(

@@ -40,7 +40,7 @@ def _source_text(target: str) -> str | None:
         spec = find_spec(module)
         source = Path(spec.origin).read_text() if spec and spec.origin else ""
         definitions = ast.parse(source).body
-    except (ImportError, ValueError, OSError, SyntaxError):  # as where a rank's host does not have the module
+    except Exception:  # a rank's host may not have the module, and packages around it may raise anything
         return None
     found = [node for node in definitions if getattr(node, "name", None) == name]
     return ast.get_source_segment(source, found[0]) if found else None

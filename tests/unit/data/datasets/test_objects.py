@@ -47,6 +47,16 @@ class LikeOgb(list[Data]):
         return {name: torch.from_numpy(GRAPH.nodes_in(value)) for name, value in splits.items()}
 
 
+class LikeDglDataset:
+    def process(self) -> None: ...
+
+    def __getitem__(self, index: int) -> LikeDgl:
+        return [LikeDgl(GRAPH, {"x": "feat", "y": "label"})][index]
+
+    def __len__(self) -> int:
+        return 1
+
+
 NO_MASKS = {"train_mask": None, "val_mask": None, "test_mask": None}
 SAME = {
     "data": data_of(GRAPH),
@@ -57,6 +67,7 @@ SAME = {
     "ogb": LikeOgb([data_of(GRAPH, **NO_MASKS)]),
     "dgl": LikeDgl(GRAPH, {"x": "feat", "y": "label"}),
     "dgl, other names": LikeDgl(GRAPH, {"x": "features", "y": "labels", "val_mask": "valid_mask"}),
+    "dgl, a dataset": LikeDglDataset(),
     "graph": GRAPH,
     "one direction": data_of(GRAPH, edge_index=edge_index_of(GRAPH)[:, (edge_index_of(GRAPH).diff(dim=0) > 0)[0]]),
     "twice, with loops": data_of(

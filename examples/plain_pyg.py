@@ -11,7 +11,7 @@ if __name__ == "__main__":
     run = llcg_dist.fit(data, Net, machines=2, rounds=5)
 
     model = Net(data.num_features, 4)
-    model.load_state_dict(torch.load(run.run_dir / "best.pt", weights_only=True))
+    model.load_state_dict(torch.load(run.path / "best.pt", weights_only=True))
     with torch.no_grad():
         predicted = model.eval()(data.x, data.edge_index).argmax(dim=1)
     right = (predicted == data.y)[data.test_mask].float().mean()

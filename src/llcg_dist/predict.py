@@ -14,11 +14,11 @@ from torch import Tensor
 
 from llcg_dist.config.compose import load_config
 from llcg_dist.config.datasets import DATASETS
-from llcg_dist.config.files import FilesConfig
 from llcg_dist.config.schema import Config
-from llcg_dist.data.datasets.files import load_unlabelled
+from llcg_dist.data.datasets import load_unlabelled
 from llcg_dist.data.graph import Graph
 from llcg_dist.data.partition import ensure_store
+from llcg_dist.data.rows import Array
 from llcg_dist.data.store import read_shard
 from llcg_dist.errors import UserError, one_line
 from llcg_dist.models import build_model
@@ -34,23 +34,49 @@ _LOCATION_KEYS = ("partition.root", "dataset.root")
 def predict(arguments: Sequence[str], say: Callable[[str], None] = lambda line: None) -> Path:
     """Runs `llcg predict` with these key=value arguments; returns the file that was written."""
     request = _Request(arguments)
-    config = read_run_config(request.run_dir, request.locations)
-    store, _ = ensure_store(config, say)
-    trained = read_shard(store / "global", config.verify).graph
-    model = build_model(config.model, trained.num_features, trained.num_classes)
-    _load_state(model, request.model_file)
-    graph = trained
+    run = TrainedModel(request.run_dir, request.which, request.locations, say)
+    graph = run.trained
     if request.new_graph:
-        new = cast(FilesConfig, load_config(request.new_graph).dataset)
-        say(f"reading {new.edges} and {new.features}")
-        graph = load_unlabelled(new)
-        _require_same_features(graph, trained, f"dataset.features={new.features}", request.run_dir)
-    say(f"predicting {graph.num_nodes:,} nodes with {request.model_file}")
-    logits = full_forward(graph, model, config.evaluate.chunk, config.evaluate.scratch).logits()
-    _write(prediction_table(logits, graph, trained), request.out)
-    if graph is trained:
+        new = load_config(request.new_graph).dataset
+        say(f"loading dataset {new.name}")
+        graph = run.with_same_features(load_unlabelled(new), new.described)
+    say(f"predicting {graph.num_nodes:,} nodes with {run.file}")
+    logits = run.logits(graph)
+    _write(prediction_table(logits, graph, run.trained), request.out)
+    if graph is run.trained:
         _report_classes(class_results(logits, graph), request, say)
     return request.out
+
+
+class TrainedModel:
+    """A model that a run has saved, and the graph that it was trained on."""
+
+    def __init__(
+        self,
+        run_dir: Path,
+        which: str = "best",
+        locations: Sequence[str] = (),
+        say: Callable[[str], None] = lambda line: None,
+    ) -> None:
+        """`which`: best or final. `locations`: overrides of where the run's parts lie now."""
+        if which not in _MODEL_FILES:
+            raise UserError(f"which={which}: must be best or final")
+        self._run_dir, self.file = run_dir, run_dir / _MODEL_FILES[which]
+        self._config = read_run_config(run_dir, locations)
+        store, _ = ensure_store(self._config, say)
+        self.trained = read_shard(store / "global", self._config.verify).graph
+        self.model = build_model(self._config.model, self.trained.num_features, self.trained.num_classes)
+        _load_state(self.model, self.file)
+
+    def logits(self, graph: Graph, nodes: Array | None = None) -> Tensor:
+        """[N, C] of every node of a graph; with a mask `nodes` [N], rows outside of it are undefined."""
+        evaluate = self._config.evaluate
+        return full_forward(graph, self.model, evaluate.chunk, evaluate.scratch, nodes).logits()
+
+    def with_same_features(self, graph: Graph, source: str) -> Graph:
+        """The graph; UserError, with `source` as its subject, where its features are not those of training."""
+        _require_same_features(graph, self.trained, source, self._run_dir)
+        return graph
 
 
 def _report_classes(results: dict[str, Any], request: "_Request", say: Callable[[str], None]) -> None:
@@ -114,15 +140,12 @@ class _Request:
         if not settings.get("run_dir"):
             raise UserError("run_dir: must name the folder of a finished run (llcg predict --help)")
         self.run_dir = Path(settings.pop("run_dir"))
-        which = settings.pop("which", "best")
-        if which not in _MODEL_FILES:
-            raise UserError(f"which={which}: must be best or final")
-        self.which, self.model_file = which, self.run_dir / _MODEL_FILES[which]
+        self.which = settings.pop("which", "best")
         self.out = Path(settings.pop("out", self.run_dir / "predictions.csv"))
         if self.out.suffix not in (".csv", ".parquet"):
             raise UserError(f"out={self.out}: must end in .csv or .parquet")
         self.new_graph: list[str] = []
-        if settings.get("dataset") == "files":
+        if "dataset" in settings:
             dataset_keys = [key for key in settings if key == "dataset" or key.startswith("dataset.")]
             self.new_graph = [f"{key}={settings.pop(key)}" for key in dataset_keys]
         self.locations = [f"{key}={settings.pop(key)}" for key in _LOCATION_KEYS if key in settings]
@@ -149,15 +172,15 @@ def _load_state(model: torch.nn.Module, path: Path) -> None:
         raise UserError(f"{path}: not a state_dict of the model in config.yaml ({one_line(error)[:200]})") from None
 
 
-def _require_same_features(graph: Graph, trained: Graph, file: str, run_dir: Path) -> None:
+def _require_same_features(graph: Graph, trained: Graph, source: str, run_dir: Path) -> None:
     if graph.num_features != trained.num_features:
         widths = f"{graph.num_features} features a node, the model in {run_dir} was trained with {trained.num_features}"
-        raise UserError(f"{file}: {widths}; the columns must be the same")
+        raise UserError(f"{source}: {widths}; the columns must be the same")
     names, trained_names = graph.names.get("feature"), trained.names.get("feature")
     if names is not None and trained_names is not None and (names != trained_names).any():
         i = int(np.argmax(names != trained_names))
         trained_with = f"the model in {run_dir} was trained with {str(trained_names[i])!r} in that place"
-        raise UserError(f"{file}: feature column {i + 1} is {str(names[i])!r}, {trained_with}")
+        raise UserError(f"{source}: feature column {i + 1} is {str(names[i])!r}, {trained_with}")
 
 
 def _write(predictions: pd.DataFrame, out: Path) -> None:

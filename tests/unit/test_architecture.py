@@ -28,6 +28,7 @@ LAYERS = [
     ["job"],
     ["predict", "doctor", "report", "train"],
     ["cli"],
+    ["api"],
     ["__main__"],
 ]
 """From the bottom up; a module may import from its own layer's room and from the layers below."""

@@ -106,7 +106,8 @@ def is_module_or_member(dotted: str) -> bool:
         elif (place / f"{name}.py").exists():
             place = place / f"{name}.py"
         else:
-            return defines(place / "__init__.py" if place.is_dir() else place, name)
+            file = place / "__init__.py" if place.is_dir() else place
+            return defines(file, name) or defines(file.with_suffix(".pyi"), name)
     return True
 
 

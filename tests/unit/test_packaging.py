@@ -134,6 +134,7 @@ def test_the_wheel_holds_code_presets_documentation_and_what_they_read_and_nothi
     docs = {f"llcg_dist/{path.relative_to(ROOT).as_posix()}" for path in (ROOT / "docs").glob("*.md")}
     read = {f"llcg_dist/report/{name}" for name in ("page.css", "page.js", "table1.csv")}
     read |= {"llcg_dist/cli/launch/batch_job.sh"}
+    read |= {"llcg_dist/py.typed", "llcg_dist/__init__.pyi"}
     held = {name for name in wheel.namelist() if ".dist-info/" not in name}
     assert held == code | conf | docs | read | {f"llcg_dist/{folder}/__init__.py" for folder in ("conf", "docs")}
 

@@ -233,7 +233,7 @@ def test_parts_that_were_moved(home: Path, run_dir: Path, tmp_path: Path) -> Non
         (["run_dir=RUN", "out=p.txt"], "out=p.txt: must end in .csv or .parquet"),
         (["run_dir=RUN", "best"], "best: settings of llcg predict are written key=value"),
         (["run_dir=RUN", "seed=3"], "seed: not a setting of llcg predict"),
-        (["run_dir=RUN", "dataset=planetoid"], "dataset: not a setting of llcg predict"),
+        (["run_dir=RUN", "dataset=planetoid", "dataset.root=/no"], "dataset=planetoid: no file /no/Cora"),
         (["run_dir=RUN", "dataset=files", "dataset.edgs=x"], "unknown key dataset.edgs"),
         (["run_dir=RUN", "out=/dev/null/p.csv"], "out=/dev/null/p.csv: cannot be written"),
     ],

@@ -114,6 +114,7 @@ Writes the class and its probability for every node, with the ids and class name
 A new graph, instead of the one the model was trained on (labels are not needed, features must be the same columns):
 
   dataset=files dataset.edges=FILE dataset.features=FILE
+  dataset=pyg dataset.path=FILE.pt, dataset=own dataset.target=my_package.data.load, or any other dataset
 
 Columns: node, class, probability. With several labels a node: node, class (those above one half, joined by ;),
 and probability_LABEL for each.

@@ -43,6 +43,7 @@ def opened_conf() -> Iterator[None]:
     """Hydra over conf/, the user's own presets and the schema; whatever it raises becomes a UserError of one line."""
     register_schema()
     register_own_presets()
+    before = GlobalHydra.instance().hydra  # of a program that is a Hydra application itself
     GlobalHydra.instance().clear()
     try:
         with initialize_config_dir(str(preset_folders()[0]), "llcg", version_base="1.3"):
@@ -51,6 +52,8 @@ def opened_conf() -> Iterator[None]:
         raise
     except Exception as error:  # Hydra raises its own errors, OmegaConf's, ANTLR's, and bare assertions
         raise UserError(explain(error)) from None
+    finally:
+        GlobalHydra.instance().hydra = before
 
 
 def to_yaml(config: Config) -> str:
@@ -83,6 +86,11 @@ def _may_add(override: str) -> str:
 
 def quoted_override(key: str, value: str) -> str:
     """key='value' with the value quoted and escaped for Hydra's override grammar."""
+    return f"{key}={quoted(value)}"
+
+
+def quoted(value: str) -> str:
+    """The text in quotes, escaped for Hydra's override grammar."""
     escaped = re.sub(r"(\\*)('|\$\{)", r"\1\1\\\2", value)
     escaped = re.sub(r"(\\+)$", r"\1\1", escaped)
-    return f"{key}='{escaped}'"
+    return f"'{escaped}'"

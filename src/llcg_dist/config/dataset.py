@@ -39,6 +39,11 @@ class DatasetConfig(Section):
     subset: int | None = None
     """Keep only this many nodes and the edges between them, drawn with dataset.seed: any graph, small."""
 
+    @property
+    def described(self) -> str:
+        """What messages about its content begin with."""
+        return f"dataset={self.source}"
+
     def check(self) -> None:
         super().check()
         self.at_least(0, "seed")

@@ -72,6 +72,10 @@ class FilesConfig(OwnDataConfig):
     """Files: accuracy, f1_micro or roc_auc; default accuracy, for multi-label f1_micro."""
 
     @property
+    def described(self) -> str:
+        return f"dataset.features={self.features}"
+
+    @property
     def masks(self) -> dict[str, str]:
         """{train, val, test: file} of the masks that are given."""
         given = {"train": self.train_mask, "val": self.val_mask, "test": self.test_mask}

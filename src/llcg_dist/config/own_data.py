@@ -7,7 +7,7 @@ from llcg_dist.config.dataset import Metric, OwnDataConfig
 
 
 @dataclass
-class _PyObjectConfig(OwnDataConfig):
+class ObjectConfig(OwnDataConfig):
     """A PyG Data or Dataset, a DGL graph, or a Graph; its masks are the split."""
 
     train_fraction: float = 0.6
@@ -25,7 +25,7 @@ class _PyObjectConfig(OwnDataConfig):
 
 
 @dataclass
-class PygConfig(_PyObjectConfig):
+class PygConfig(ObjectConfig):
     """A PyG Data object that was saved with torch.save."""
 
     source: str = "pyg"
@@ -33,13 +33,17 @@ class PygConfig(_PyObjectConfig):
     path: str | None = None
     """File of torch.save(data); it is read with weights_only, so that it can run no code."""
 
+    @property
+    def described(self) -> str:
+        return f"dataset.path={self.path}"
+
     def check(self) -> None:
         super().check()
         self.require(self.path is not None, "path", "must name the file of a saved PyG Data object with dataset=pyg")
 
 
 @dataclass
-class OwnConfig(_PyObjectConfig):
+class OwnConfig(ObjectConfig):
     """A class or function of the user's, e.g. torch_geometric.datasets.WikiCS."""
 
     source: str = "own"
@@ -49,6 +53,10 @@ class OwnConfig(_PyObjectConfig):
     options: dict[str, Any] = field(default_factory=dict)
     """Its keyword arguments: dataset.options.root=data."""
 
+    @property
+    def described(self) -> str:
+        return f"dataset.target={self.target}"
+
     def check(self) -> None:
         super().check()
         rule = "must be the dotted path of a class or function with dataset=own, e.g. my_package.data.load"
@@ -56,10 +64,14 @@ class OwnConfig(_PyObjectConfig):
 
 
 @dataclass
-class MemoryConfig(_PyObjectConfig):
+class MemoryConfig(ObjectConfig):
     """A graph that llcg_dist.fit was called with, known by its content."""
 
     source: str = "memory"
     name: str = "memory"
     digest: str | None = None
     """SHA-256 of its arrays."""
+
+    @property
+    def described(self) -> str:
+        return "data"

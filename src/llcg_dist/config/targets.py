@@ -17,7 +17,7 @@ def resolve(key: str, target: str) -> Any:
     """The class or function that the setting `key` names; UserError where it cannot be imported."""
     if target in _objects:
         return _objects[target]
-    if target.startswith(_IN_MEMORY):
+    if is_in_memory(target):
         raise UserError(f"{key}={target}: existed only in the process that trained; name an importable class instead")
     try:
         return get_object(target)
@@ -58,3 +58,8 @@ def keep_in_memory(thing: Any) -> str:
     name = f"{_IN_MEMORY}{getattr(thing, '__name__', type(thing).__name__)}"
     _objects[name] = thing
     return name
+
+
+def is_in_memory(target: str) -> bool:
+    """Whether keep_in_memory gave this name."""
+    return target.startswith(_IN_MEMORY)

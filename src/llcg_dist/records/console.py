@@ -10,6 +10,9 @@ from typing import Any
 from llcg_dist.config.schema import Config
 from llcg_dist.records.columns import sent_bytes
 
+ERROR_PREFIX = "llcg: error: "
+"""What every line about an error begins with."""
+
 
 def say(line: str) -> None:
     """Prints a line to stdout."""
@@ -19,7 +22,7 @@ def say(line: str) -> None:
 def print_error(message: str) -> None:
     """Prints the message to stderr, as one line that begins with `llcg: error:`."""
     one_line = " ".join(message.split())
-    print(f"llcg: error: {one_line}", file=sys.stderr, flush=True)
+    print(f"{ERROR_PREFIX}{one_line}", file=sys.stderr, flush=True)
 
 
 def end_progress_line() -> None:

@@ -50,7 +50,10 @@ def test_doctor_predicts_its_traffic(
     [
         (["algorithm=own"], "algorithm.target: must be the dotted path of a subclass of llcg_dist.Algorithm"),
         (["algorithm=own", "algorithm.target=torch.nn.Linear"], "must be a subclass of llcg_dist.Algorithm"),
-        ([*MEDIAN, "algorithm.options.mu=1"], "refused its options (mu): CoordinateMedian.__init__() got an unexpected"),
+        (
+            [*MEDIAN, "algorithm.options.mu=1"],
+            "refused its options (mu): ",
+        ),
         (["algorithm=llcg", MEDIAN[1]], "use algorithm=own; llcg is a method of ours"),
     ],
 )

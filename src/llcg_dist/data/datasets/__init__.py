@@ -1,12 +1,16 @@
 """Loaders of datasets, one file per kind of source: settings of the group `dataset` -> validated Graph."""
 
 from collections.abc import Callable
+from importlib import import_module
+from types import ModuleType
 from typing import Any
 
 from llcg_dist.config.dataset import DatasetConfig
-from llcg_dist.config.files import FilesConfig
 from llcg_dist.data.graph import Graph
 from llcg_dist.data.subset import sample_nodes
+
+_OWN_SOURCES = {"files": "files", "pyg": "saved_data", "own": "own", "memory": "memory"}
+"""{source of users' own graphs: module of this package}."""
 
 
 def load_dataset(config: DatasetConfig) -> Graph:
@@ -17,25 +21,38 @@ def load_dataset(config: DatasetConfig) -> Graph:
     return graph.validate(f"dataset={config.source}")
 
 
+def load_unlabelled(config: DatasetConfig) -> Graph:
+    """A graph of edges and features, to predict on: a user's own needs neither labels nor a split."""
+    from llcg_dist.data.datasets.objects import without_labels
+
+    load: Callable[[Any], Graph] | None = getattr(_own_source(config.source), "load_unlabelled", None)
+    return load(config) if load and config.subset is None else without_labels(load_dataset(config))
+
+
 def content_hashes(config: DatasetConfig) -> dict[str, str]:
-    """{setting: sha256} of the existing files of a user's own graph (dataset=files); empty for other sources.
+    """{setting: sha256} of what a user's own graph is read from, where it is here; empty for other sources.
 
     Such graphs cannot be told apart by their settings alone: the content of a file may change under the same name.
     """
-    if not isinstance(config, FilesConfig):
-        return {}
-    from llcg_dist.data.datasets import files
+    hashes: Callable[[Any], dict[str, str]] | None = getattr(_own_source(config.source), "content_hashes", None)
+    return hashes(config) if hashes else {}
 
-    return files.content_hashes(config)
+
+def _own_source(source: str) -> ModuleType | None:
+    """The module that reads users' own graphs of this source; imported when called, as are the others below."""
+    name = _OWN_SOURCES.get(source)
+    return import_module(f"{__package__}.{name}") if name else None
 
 
 def _loader(source: str) -> Callable[[Any], Graph]:
     """The load function of a source, imported when called: ranks read the store and need no pandas, PyG or ogb."""
-    from llcg_dist.data.datasets import files, mag240m, ogbn, pyg, synthetic
+    if own := _own_source(source):
+        load: Callable[[Any], Graph] = own.load
+        return load
+    from llcg_dist.data.datasets import mag240m, ogbn, pyg, synthetic
 
     loaders: dict[str, Callable[[Any], Graph]] = {
         "synthetic": synthetic.generate,
-        "files": files.load,
         "mag240m": mag240m.load,
         **dict.fromkeys(pyg.SOURCES, pyg.load),
         **dict.fromkeys(ogbn.SOURCES, ogbn.load),

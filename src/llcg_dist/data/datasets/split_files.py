@@ -1,6 +1,6 @@
 """The split of the user's own graph: a table, an .npy file, or a mask per set."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,16 +10,13 @@ from llcg_dist.config.files import FilesConfig
 from llcg_dist.data.datasets.csv_files import missing_column
 from llcg_dist.data.datasets.labels import Labels
 from llcg_dist.data.datasets.nodes import NodeIds
+from llcg_dist.data.datasets.splits import SPLITS, Location, split_from_masks, split_name
 from llcg_dist.data.datasets.tables import Table, is_npy, read_npy, read_table
 from llcg_dist.data.graph import TEST, TRAIN, UNUSED, VAL
 from llcg_dist.data.rows import Array
 from llcg_dist.errors import UserError
 
-_SPLITS = {"train": TRAIN, "val": VAL, "test": TEST}
 _NPY_NUMBERS = {0: TRAIN, 1: VAL, 2: TEST, -1: UNUSED}
-
-Location = Callable[[int], str]
-"""Where the split of a node stands: the file, and its line or row."""
 
 
 def read_split(config: FilesConfig, nodes: NodeIds, labels: Labels) -> Array:
@@ -33,12 +30,10 @@ def read_split(config: FilesConfig, nodes: NodeIds, labels: Labels) -> Array:
     unlabelled = np.flatnonzero((split != UNUSED) & ~labels.known)
     if len(unlabelled):
         node = int(unlabelled[0])
-        raise UserError(f"{location(node)}: in {_name(split[node])}, but {config.labels} has no label for this node")
+        raise UserError(
+            f"{location(node)}: in {split_name(split[node])}, but {config.labels} has no label for this node"
+        )
     return split
-
-
-def _name(value: int) -> str:
-    return next(name for name, number in _SPLITS.items() if number == value)
 
 
 def _from_table(path: Path, config: FilesConfig, nodes: NodeIds, labels: Labels) -> tuple[Array, Location]:
@@ -47,22 +42,22 @@ def _from_table(path: Path, config: FilesConfig, nodes: NodeIds, labels: Labels)
     A node without a label needs no row; any other does, so that a file which was cut off is noticed.
     """
     node, column = config.columns.node, config.columns.split
-    table = read_table(path, config, ["node"], text=[*nodes.text_columns([node]), column, *_SPLITS])
+    table = read_table(path, config, ["node"], text=[*nodes.text_columns([node]), column, *SPLITS])
     if column in table.columns:
         names = table.frame[column]
-        wrong = np.flatnonzero((names.notna() & ~names.isin(list(_SPLITS))).to_numpy())
+        wrong = np.flatnonzero((names.notna() & ~names.isin(list(SPLITS))).to_numpy())
         if len(wrong):
-            rule = f"must be one of {', '.join(_SPLITS)}, or empty for a node that is in none"
+            rule = f"must be one of {', '.join(SPLITS)}, or empty for a node that is in none"
             raise UserError(f"{table.location(wrong[0])}: column {column!r} is {str(names.iloc[wrong[0]])!r}; {rule}")
-        of_rows = names.map(_SPLITS).fillna(UNUSED).to_numpy(np.int8)
-    elif set(_SPLITS) <= set(table.columns):
-        masks = {name: _mask_column(table, name) for name in _SPLITS}
-        of_rows = _combined(masks, len(table), table.location)
+        of_rows = names.map(SPLITS).fillna(UNUSED).to_numpy(np.int8)
+    elif set(SPLITS) <= set(table.columns):
+        masks = {name: _mask_column(table, name) for name in SPLITS}
+        of_rows = split_from_masks(masks, len(table), table.location)
     else:
         raise UserError(missing_column(path, config, "split", table.columns))
 
     def overlap(first: int, second: int) -> str:
-        in_both = [_name(of_rows[row]) if of_rows[row] != UNUSED else "none" for row in (first, second)]
+        in_both = [split_name(of_rows[row]) if of_rows[row] != UNUSED else "none" for row in (first, second)]
         return f"in {in_both[0]} and in {in_both[1]}: splits must not overlap"
 
     order = nodes.row_of_each_node(table, labels.known, overlap)
@@ -90,10 +85,10 @@ def _from_npy(path: Path, nodes: NodeIds) -> tuple[Array, Location]:
     def location(node: int) -> str:
         return f"{path}: row {node}"
 
-    if values.ndim == 2 and values.shape[1] == len(_SPLITS) and values.dtype.kind != "U":
-        masks = {name: _mask(path, values[:, i]) for i, name in enumerate(_SPLITS)}
-        return _combined(masks, len(nodes), location), location
-    known: dict[Any, int] = {**_SPLITS, "": UNUSED} if values.dtype.kind == "U" else _NPY_NUMBERS
+    if values.ndim == 2 and values.shape[1] == len(SPLITS) and values.dtype.kind != "U":
+        masks = {name: _mask(path, values[:, i]) for i, name in enumerate(SPLITS)}
+        return split_from_masks(masks, len(nodes), location), location
+    known: dict[Any, int] = {**SPLITS, "": UNUSED} if values.dtype.kind == "U" else _NPY_NUMBERS
     if values.ndim != 1 or values.dtype.kind == "b":
         rule = "a split is [N] of 0, 1, 2 or train, val, test, or [N, 3] masks; one mask alone: dataset.train_mask"
         raise UserError(f"{path}: holds {values.dtype}{list(values.shape)}; {rule}")
@@ -118,7 +113,7 @@ def _from_masks(files: Mapping[str, str], nodes: NodeIds) -> tuple[Array, Locati
         file = next(file for name, file in files.items() if masks[name][node])
         return f"{file}: row {node}"
 
-    return _combined(masks, len(nodes), location), location
+    return split_from_masks(masks, len(nodes), location), location
 
 
 def _mask(path: Path, values: Array) -> Array:
@@ -128,15 +123,3 @@ def _mask(path: Path, values: Array) -> Array:
             f"{path}: must hold true or false (or 1 or 0) for each node, not {values.dtype}{list(values.shape)}"
         )
     return np.asarray(values, bool)
-
-
-def _combined(masks: Mapping[str, Array], size: int, location: Location) -> Array:
-    """[size] int8 from masks that must not overlap."""
-    split = np.full(size, UNUSED, np.int8)
-    for name, mask in masks.items():
-        both = np.flatnonzero(mask & (split != UNUSED))
-        if len(both):
-            first = _name(split[both[0]])
-            raise UserError(f"{location(both[0])}: in {first} and in {name}: splits must not overlap")
-        split[mask] = _SPLITS[name]
-    return split

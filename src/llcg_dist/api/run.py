@@ -1,0 +1,128 @@
+"""A run that has been trained: its records, its model, its predictions and its report."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from torch import nn
+
+from llcg_dist.api.settings import data_overrides
+from llcg_dist.config.compose import load_config
+from llcg_dist.config.schema import Config
+from llcg_dist.data.datasets import load_unlabelled
+from llcg_dist.data.datasets.object_fields import as_array
+from llcg_dist.data.datasets.objects import to_unlabelled_graph
+from llcg_dist.data.graph import Graph
+from llcg_dist.data.rows import Array
+from llcg_dist.errors import UserError
+from llcg_dist.models import plain_module
+from llcg_dist.predict import TrainedModel, prediction_table, read_run_config
+from llcg_dist.records.reading import readable_rows
+from llcg_dist.report import write_report
+
+
+def load(run_dir: str | Path, partition_root: str | Path | None = None) -> "Run":
+    """The run in a folder, of `fit` or of the command line.
+
+    partition_root  where the run's parts lie now, if not in the folder of its settings, seen from the current folder
+
+    >>> settings = {"algorithm.K": 1, "model.hidden": 8, "cluster.backend": "loopback", "run_dir": "runs/first"}
+    >>> run = llcg_dist.fit("dataset=synthetic dataset.nodes=200", machines=2, rounds=2, overrides=settings)
+    >>> again = llcg_dist.load("runs/first")
+    >>> again.summary == run.summary
+    True
+    """
+    run = Run(run_dir, partition_root)
+    run.config  # noqa: B018 - raises where there is no run
+    return run
+
+
+class Run:
+    """The folder of a run.
+
+    >>> settings = {"algorithm.K": 1, "model.hidden": 8, "cluster.backend": "loopback"}
+    >>> run = llcg_dist.fit("dataset=synthetic dataset.nodes=200", machines=2, rounds=2, overrides=settings)
+    >>> run.history["round"].tolist()
+    [1, 2]
+    >>> run.predict(nodes=[5, 3]).columns.tolist()
+    ['node', 'class', 'probability']
+    """
+
+    def __init__(self, run_dir: str | Path, partition_root: str | Path | None = None) -> None:
+        self.path = Path(run_dir).absolute()
+        self._locations = [f"partition.root={partition_root}"] if partition_root is not None else []
+
+    def __repr__(self) -> str:
+        return f"llcg_dist.load({str(self.path)!r})"
+
+    @property
+    def config(self) -> Config:
+        """The settings of the run."""
+        return read_run_config(self.path, self._locations)
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """summary.json: the scores, the bytes and the seconds of the whole run."""
+        try:
+            summary: dict[str, Any] = json.loads((self.path / "summary.json").read_text())
+        except (OSError, ValueError):
+            rule = "has no summary: the run is not finished; call fit with this run_dir to go on"
+            raise UserError(f"run_dir={self.path}: {rule}") from None
+        return summary
+
+    @property
+    def history(self) -> pd.DataFrame:
+        """metrics.jsonl: a row per round."""
+        return pd.DataFrame(readable_rows(self.path))
+
+    def model(self, which: str = "best") -> nn.Module:
+        """The model with the weights of the best validation score, or with which="final" of the last round.
+
+        It is called with x [N, F] and edge_index [2, M], and returns logits [N, C]; a model of one's own is itself. It
+        is in eval mode, and belongs to the caller.
+        """
+        return plain_module(self._trained(which).model).eval()
+
+    def predict(self, data: Any = None, nodes: Any = None, which: str = "best") -> pd.DataFrame:
+        """The class of every node and its probability, as `llcg predict` writes them.
+
+        data   a graph with nodes that the model has not seen, in any form that fit takes; labels are not needed.
+               Default: the graph that the model was trained on
+        nodes  only these, in this order: as in the column `node`, or a mask. Default: all
+        """
+        run = self._trained(which)
+        graph = run.trained if data is None else run.with_same_features(*_new_graph(data))
+        rows = None if nodes is None else _rows(graph, nodes)
+        wanted = None if rows is None else np.isin(np.arange(graph.num_nodes), rows)
+        table = prediction_table(run.logits(graph, wanted), graph, run.trained)
+        return table if rows is None else table.iloc[rows].reset_index(drop=True)
+
+    def report(self) -> Path:
+        """Writes the report of this run, as `llcg report` does; returns the path of its page."""
+        return write_report([self.path])[0]
+
+    def _trained(self, which: str) -> TrainedModel:
+        return TrainedModel(self.path, which, self._locations)
+
+
+def _new_graph(data: Any) -> tuple[Graph, str]:
+    """(graph, subject of messages about it)."""
+    settings = data_overrides(data)
+    if settings is None:
+        return to_unlabelled_graph(data, "data"), "data"
+    config = load_config(settings).dataset
+    return load_unlabelled(config), config.described
+
+
+def _rows(graph: Graph, nodes: Any) -> Array:
+    """The rows of these nodes, given by their names or numbers, or by a mask."""
+    wanted = np.atleast_1d(as_array(nodes))
+    if wanted.dtype == bool and wanted.shape == (graph.num_nodes,):
+        return np.flatnonzero(wanted)
+    names = pd.Index(graph.names.get("node", np.arange(graph.num_nodes)))
+    rows: Array = names.get_indexer(pd.Index(wanted))
+    if (rows < 0).any():
+        raise UserError(f"nodes: {wanted[rows < 0][0]!r} is not a node of this graph of {graph.num_nodes}")
+    return rows

@@ -13,7 +13,7 @@ def noisy_communities(nodes: int = 1500, classes: int = 5) -> Data:
     y = torch.randint(classes, (nodes,))
     edges = erdos_renyi_graph(nodes, 0.02)
     edges = edges[:, (y[edges[0]] == y[edges[1]]) | (torch.rand(edges.shape[1]) < 0.15)]
-    x = 0.3 * torch.nn.functional.one_hot(y, classes) + torch.randn(nodes, classes)
+    x = 0.8 * torch.nn.functional.one_hot(y, classes) + torch.randn(nodes, classes)
     split = torch.rand(nodes)
     masks = {"train_mask": split < 0.4, "val_mask": (split >= 0.4) & (split < 0.6), "test_mask": split >= 0.6}
     return Data(x=x, y=y, edge_index=edges, **masks)

@@ -15,8 +15,8 @@ from torch import Tensor
 from llcg_dist.config.compose import load_config
 from llcg_dist.config.datasets import DATASETS, FilesConfig
 from llcg_dist.config.schema import Config
-from llcg_dist.data.datasets.files import load_unlabelled
-from llcg_dist.data.graph import Graph
+from llcg_dist.data.datasets.files import load_to_predict
+from llcg_dist.data.graph import UNUSED, Graph
 from llcg_dist.data.partition import ensure_store
 from llcg_dist.data.store import read_shard
 from llcg_dist.errors import UserError, one_line
@@ -37,13 +37,14 @@ Writes the class and its probability for every node, with the ids and class name
 
 A new graph, instead of the one the model was trained on (labels are not needed, features must be the same columns):
 
-  dataset=files dataset.edges=FILE dataset.features=FILE
+  dataset=files dataset.edges=FILE dataset.features=FILE [dataset.labels=FILE]
 
 Columns: node, class, probability. With several labels a node: node, class (those above one half, joined by ;),
 and probability_LABEL for each.
 
-On the run's own graph, precision, recall, F1 and support of every class on the validation and test nodes, and the
-confusion matrix, are written to FILE_classes.json, and those of the test nodes are printed."""
+Precision, recall, F1 and support of every class on the validation and test nodes, and the confusion matrix, are written
+to FILE_classes.json, and those of the test nodes are printed. Of a new graph that has labels and no split, all labelled
+nodes are test nodes."""
 
 _MODEL_FILES = {"best": "best.pt", "final": "model.pt"}
 _LOCATION_KEYS = ("partition.root", "dataset.root")
@@ -61,12 +62,12 @@ def predict(arguments: Sequence[str], say: Callable[[str], None] = lambda line: 
     if request.new_graph:
         new = cast(FilesConfig, load_config(request.new_graph).dataset)
         say(f"reading {new.edges} and {new.features}")
-        graph = load_unlabelled(new)
+        graph = load_to_predict(new, trained)
         _require_same_features(graph, trained, f"dataset.features={new.features}", request.run_dir)
     say(f"predicting {graph.num_nodes:,} nodes with {request.model_file}")
     logits = FullGraphForward(graph, model, config.evaluate.chunk, config.evaluate.scratch).logits()
     _write(prediction_table(logits, graph, trained), request.out)
-    if graph is trained:
+    if graph is trained or (graph.split != UNUSED).any():
         _report_classes(class_results(logits, graph), request, say)
     return request.out
 
@@ -81,7 +82,7 @@ def _report_classes(results: dict[str, Any], request: "_Request", say: Callable[
     recorded = request.run_dir / CLASSES_FILE
     try:
         write_class_results(beside, results)
-        if request.which == "best" and not recorded.exists():
+        if request.which == "best" and not request.new_graph and not recorded.exists():
             write_class_results(recorded, results)
     except OSError as error:
         raise UserError(f"{beside}: cannot be written ({error})") from None

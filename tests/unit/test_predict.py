@@ -142,7 +142,7 @@ def test_parts_that_were_moved(home: Path, run_dir: Path, tmp_path: Path) -> Non
     shutil.copytree(run_dir, copy)
     text = (copy / "config.yaml").read_text()
     (copy / "config.yaml").write_text(text.replace(str(home), "/nowhere"))
-    with pytest.raises(UserError, match="^/nowhere/features.csv: no such file"):
+    with pytest.raises(UserError, match="^/nowhere/edges.parquet: no such file"):
         predictions(copy, f"partition.root={tmp_path / 'none'}")
     assert read_run_config(copy, [f"partition.root={tmp_path}"]).partition.root == str(tmp_path)
 

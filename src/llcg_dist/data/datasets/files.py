@@ -15,7 +15,7 @@ from llcg_dist.data.datasets.labels import Labels, read_labels
 from llcg_dist.data.datasets.nodes import NodeIds
 from llcg_dist.data.datasets.split_files import read_split
 from llcg_dist.data.datasets.splits import check_fractions, split_by_fractions
-from llcg_dist.data.datasets.tables import Table, is_npy, read_npy, read_table
+from llcg_dist.data.datasets.tables import Table, is_npy, read_npy, read_table, require_file
 from llcg_dist.data.graph import TEST, TRAIN, UNUSED, Graph
 from llcg_dist.data.rows import Array, first_nonfinite
 from llcg_dist.data.store import file_sha256
@@ -29,6 +29,7 @@ def load(config: FilesConfig) -> Graph:
     """Reads the four files into a Graph."""
     check_fractions(config)
     labels_file = _path(config, "labels")
+    _require_files(config)
     nodes, graph = _read_unlabelled(config)
     labels = read_labels(labels_file, config, nodes)
     return _labelled(config, graph, labels, _split(config, nodes, labels))
@@ -39,6 +40,7 @@ def load_to_predict(config: FilesConfig, trained: Graph) -> Graph:
 
     Labels are classes of the trained graph. Without a split every labelled node is a test node.
     """
+    _require_files(config)
     nodes, graph = _read_unlabelled(config)
     if config.labels is None:
         return graph
@@ -78,6 +80,14 @@ def _path(config: FilesConfig, setting: str) -> Path:
     if path is None:
         raise UserError(f"dataset.{setting}: must name a file with dataset=files (docs/data.md)")
     return Path(path)
+
+
+def _require_files(config: FilesConfig) -> None:
+    """Raises UserError for a file that is not there, before the first one is read, which may take minutes."""
+    for setting in _FILES:
+        path = getattr(config, setting)
+        if path is not None:
+            require_file(Path(path))
 
 
 def content_hashes(config: FilesConfig) -> dict[str, str]:

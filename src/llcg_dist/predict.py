@@ -88,9 +88,9 @@ def _report_classes(results: dict[str, Any], request: "_Request", say: Callable[
         raise UserError(f"{beside}: cannot be written ({error})") from None
     split = "test" if results["test"] else "val"
     if scores := results[split]:
-        say(f"{split} nodes of each class" + _shown(len(scores["classes"])))
+        say(f"{request.scored_nodes or split} nodes of each class" + _shown(len(scores["classes"])))
         say(table(*class_table(scores)))
-        say(f"all classes, with the confusion matrix, in {beside}")
+        say(f"all classes{', with the confusion matrix,' if 'confusion' in scores else ''} in {beside}")
 
 
 def _shown(number: int) -> str:
@@ -144,6 +144,9 @@ class _Request:
         if settings.get("dataset") == "files":
             dataset_keys = [key for key in settings if key == "dataset" or key.startswith("dataset.")]
             self.new_graph = [f"{key}={settings.pop(key)}" for key in dataset_keys]
+        has_split = any("split" in setting or "mask" in setting for setting in self.new_graph)
+        self.scored_nodes = "labelled" if self.new_graph and not has_split else ""
+        """What is said of the nodes that have class results, where they are not those of a split."""
         self.locations = [f"{key}={settings.pop(key)}" for key in _LOCATION_KEYS if key in settings]
         if settings:
             raise UserError(f"{next(iter(settings))}: not a setting of llcg predict (llcg predict --help)")

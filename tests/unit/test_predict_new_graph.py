@@ -93,7 +93,7 @@ def test_a_new_graph_with_labels_gets_class_results(
     ]
     hits = (predicted[labels["node"]].to_numpy() == labels["label"].to_numpy()).sum()
     assert sum(test["confusion"][i][i] for i in range(3)) == hits
-    assert "test nodes of each class" in capsys.readouterr().out
+    assert "labelled nodes of each class" in capsys.readouterr().out
     assert (run_dir / "classes.json").read_bytes() == recorded
 
 

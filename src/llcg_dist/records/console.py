@@ -62,7 +62,7 @@ class Progress:
         pieces = [f"{self._name} round {done}/{self._rounds}"]
         if row["val_score"] is not None:
             self._best = max(self._best, row["val_score"])
-            pieces += [f"val {percent(row['val_score'])} % (best {percent(self._best)} %)"]
+            pieces += [f"val {percent(row['val_score'])} % (best {percent(self._best)})"]
             pieces += [f"loss {row['train_loss'] or 0:.4f}"]
         pieces += [f"{self._bytes / 1e6:.2f} MB", f"{elapsed:.0f} s, {left:.0f} s left"]
         self._show("  ".join(pieces), last=done == self._rounds)

@@ -15,8 +15,8 @@ from torch import Tensor
 from llcg_dist.config.compose import load_config
 from llcg_dist.config.datasets import DATASETS
 from llcg_dist.config.schema import Config
-from llcg_dist.data.datasets import load_unlabelled
-from llcg_dist.data.graph import Graph
+from llcg_dist.data.datasets import load_to_predict
+from llcg_dist.data.graph import UNUSED, Graph
 from llcg_dist.data.partition import ensure_store
 from llcg_dist.data.rows import Array
 from llcg_dist.data.store import read_shard
@@ -39,11 +39,11 @@ def predict(arguments: Sequence[str], say: Callable[[str], None] = lambda line: 
     if request.new_graph:
         new = load_config(request.new_graph).dataset
         say(f"loading dataset {new.name}")
-        graph = run.with_same_features(load_unlabelled(new), new.described)
+        graph = run.with_same_features(load_to_predict(new, run.trained), new.described)
     say(f"predicting {graph.num_nodes:,} nodes with {run.file}")
     logits = run.logits(graph)
     _write(prediction_table(logits, graph, run.trained), request.out)
-    if graph is run.trained:
+    if graph is run.trained or (graph.split != UNUSED).any():
         _report_classes(class_results(logits, graph), request, say)
     return request.out
 
@@ -89,15 +89,15 @@ def _report_classes(results: dict[str, Any], request: "_Request", say: Callable[
     recorded = request.run_dir / CLASSES_FILE
     try:
         write_class_results(beside, results)
-        if request.which == "best" and not recorded.exists():
+        if request.which == "best" and not request.new_graph and not recorded.exists():
             write_class_results(recorded, results)
     except OSError as error:
         raise UserError(f"{beside}: cannot be written ({error})") from None
     split = "test" if results["test"] else "val"
     if scores := results[split]:
-        say(f"{split} nodes of each class" + _shown(len(scores["classes"])))
+        say(f"{request.scored_nodes or split} nodes of each class" + _shown(len(scores["classes"])))
         say(table(*class_table(scores)))
-        say(f"all classes, with the confusion matrix, in {beside}")
+        say(f"all classes{', with the confusion matrix,' if 'confusion' in scores else ''} in {beside}")
 
 
 def _shown(number: int) -> str:
@@ -148,6 +148,9 @@ class _Request:
         if "dataset" in settings:
             dataset_keys = [key for key in settings if key == "dataset" or key.startswith("dataset.")]
             self.new_graph = [f"{key}={settings.pop(key)}" for key in dataset_keys]
+        has_split = any("split" in setting or "mask" in setting for setting in self.new_graph)
+        self.scored_nodes = "labelled" if self.new_graph and not has_split else ""
+        """What is said of the nodes that have class results, where they are not those of a split."""
         self.locations = [f"{key}={settings.pop(key)}" for key in _LOCATION_KEYS if key in settings]
         if settings:
             raise UserError(f"{next(iter(settings))}: not a setting of llcg predict (llcg predict --help)")

@@ -48,6 +48,14 @@ def test_a_longer_run_goes_on_where_the_shorter_ended(tmp_path: Path, capsys: py
     assert (grown / "classes.json").read_bytes() == (at_once / "classes.json").read_bytes()
 
 
+@pytest.mark.parametrize("keep", [1, 2])
+def test_a_finished_run_leaves_as_many_checkpoints_as_it_was_told(tmp_path: Path, keep: int) -> None:
+    run = on_loopback(tmp_path, "run", *TINY, "num_rounds=4", f"checkpoint.keep={keep}", "cluster.num_machines=2")
+    names = [path.name.rpartition("-")[0] for path in (run / "checkpoints").iterdir()]
+    rounds = range(5 - keep, 5)
+    assert sorted(names) == [f"{owner}-r{round_:06d}" for owner in ("part0", "part1", "server") for round_ in rounds]
+
+
 def test_other_settings_are_refused_with_the_keys_that_differ(tmp_path: Path) -> None:
     run = on_loopback(tmp_path, "run", *TINY)
     before = model_bytes(run)

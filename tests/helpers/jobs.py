@@ -1,6 +1,7 @@
 """Starts commands as a user would, with all the processes that they start, and waits for them, never for ever."""
 
 import contextlib
+import io
 import os
 import signal
 import subprocess
@@ -53,6 +54,16 @@ def start_llcg(*arguments: str, cwd: Path | None = None) -> Job:
 def llcg(*arguments: str, cwd: Path | None = None) -> Outcome:
     """The command as a user runs it; fails where it leaves a process behind."""
     return finish(start_llcg(*arguments, cwd=cwd))
+
+
+def llcg_in_process(*arguments: str, cwd: Path) -> Outcome:
+    """The same without a process of its own, where starting one is not the point: it takes seconds to import torch."""
+    from llcg_dist.cli.main import run
+
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.chdir(cwd), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        code = run(arguments)
+    return Outcome(code, out.getvalue(), err.getvalue())
 
 
 def torchrun(num_processes: int, *arguments: str, cwd: Path | None = None) -> Outcome:

@@ -3,9 +3,12 @@
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from llcg_dist.config.files import FilesConfig
 from llcg_dist.data.datasets import load_dataset
 from llcg_dist.data.graph import Graph
+from llcg_dist.errors import UserError
 
 EDGES = "src,dst\na,b\nb,c\nc,d\nd,e\ne,f\nb,a\nc,c\n"
 FEATURES = "node,x,y\na,1,0.5\nb,2,0.25\nc,3,-1\nd,4,1e3\ne,5,0\nf,6,7\n"
@@ -36,3 +39,11 @@ def renamed(text: str, names: dict[str, str]) -> str:
 
 
 NUMBERS = {name: str(i) for i, name in enumerate("abcdef")}
+
+
+def refused(folder: Path, suffix: str = ".csv", **other: Any) -> str:
+    """The one line that says why the files in the folder are not read."""
+    with pytest.raises(UserError) as error:
+        loaded(folder, suffix, **other)
+    assert "\n" not in str(error.value)
+    return str(error.value)

@@ -11,42 +11,19 @@ import pytest
 import torch
 
 from llcg_dist.cli.main import run
-from llcg_dist.config.datasets import SyntheticConfig
-from llcg_dist.data.datasets.synthetic import generate
 from llcg_dist.errors import UserError
-from llcg_dist.predict import predict, read_run_config
+from llcg_dist.predict import read_run_config
 from llcg_dist.train import main as train
+from tests.helpers.predicting import NAMES, predictions, settings, write_named_graph
 from tests.helpers.run_files import summary
-
-COLUMNS = ["first", "second", "third", "fourth"]
-NAMES = np.array(["ant", "bee", "cow"])
 
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A user's folder: files with words for ids and classes, and runs trained on them."""
     folder = tmp_path_factory.mktemp("home")
-    graph = generate(SyntheticConfig(nodes=90, classes=3, degree=8, homophily=0.8, features=4, signal=0.8))
-    ids = np.array([f"n{i:03d}" for i in np.random.default_rng(0).permutation(90)])
-    features = pd.DataFrame(graph.features, columns=COLUMNS)
-    features.insert(0, "node", ids)
-    features.to_csv(folder / "features.csv", index=False)
-    row = np.repeat(np.arange(90), np.diff(graph.indptr))
-    pd.DataFrame({"src": ids[row], "dst": ids[graph.indices]}).to_parquet(folder / "edges.parquet")
-    labels = pd.DataFrame({"node": ids, "label": NAMES[graph.labels]})
-    labels.loc[[3, 5], "label"] = None
-    labels.to_csv(folder / "labels.csv", index=False)
-    several = pd.DataFrame({"node": ids} | {name: (graph.labels == i) * 1 for i, name in enumerate(NAMES)})
-    several["odd"] = np.arange(90) % 2
-    several.to_csv(folder / "several.csv", index=False)
+    write_named_graph(folder)
     return folder
-
-
-def settings(home: Path, **other: Any) -> list[str]:
-    files = {"edges": "edges.parquet", "features": "features.csv", "labels": "labels.csv"} | other
-    quick = ["model.hidden=8", "algorithm.K=4", "num_rounds=14", "cluster.num_machines=2", "cluster.backend=loopback"]
-    place = [f"partition.root={home / 'parts'}", "partition=random"]
-    return ["dataset=files", *(f"dataset.{key}={home / value}" for key, value in files.items()), *quick, *place]
 
 
 @pytest.fixture(scope="module")
@@ -54,11 +31,6 @@ def run_dir(home: Path) -> Path:
     path = home / "run"
     assert train([*settings(home), f"run_dir={path}"]) == 0
     return path
-
-
-def predictions(run_dir: Path, *arguments: str) -> pd.DataFrame:
-    out = predict([f"run_dir={run_dir}", *arguments])
-    return pd.read_csv(out) if out.suffix == ".csv" else pd.read_parquet(out)
 
 
 def split_of(home: Path) -> pd.Series:
@@ -126,54 +98,6 @@ def test_parquet_says_what_csv_says(home: Path, run_dir: Path) -> None:
     assert np.allclose(parquet["probability"], csv["probability"], rtol=1e-5)
 
 
-def new_graph(home: Path, features: pd.DataFrame) -> list[str]:
-    features.to_csv(home / "new.csv", index=False)
-    return ["dataset=files", f"dataset.edges={home / 'edges.parquet'}", f"dataset.features={home / 'new.csv'}"]
-
-
-def test_a_new_graph_needs_no_labels(home: Path, run_dir: Path) -> None:
-    """The same nodes and edges in another order are a new graph with the same answers."""
-    shuffled = pd.read_csv(home / "features.csv").sample(frac=1, random_state=1)
-    arguments = [*new_graph(home, shuffled), f"out={home / 'new_predictions.csv'}"]
-    new = predictions(run_dir, *arguments)
-    assert new["node"].tolist() == shuffled["node"].tolist()
-    old = predictions(run_dir).set_index("node").loc[new["node"]].reset_index()
-    assert new["class"].tolist() == old["class"].tolist()
-    assert np.allclose(new["probability"], old["probability"], atol=1e-5)
-
-
-def test_a_part_of_the_graph_is_another_graph(home: Path, run_dir: Path) -> None:
-    few = pd.read_csv(home / "features.csv").head(2)
-    pd.DataFrame({"src": few["node"][:1], "dst": few["node"][1:].to_numpy()}).to_csv(home / "one.csv", index=False)
-    arguments = [*new_graph(home, few), f"dataset.edges={home / 'one.csv'}", f"out={home / 'few.csv'}"]
-    assert predictions(run_dir, *arguments)["node"].tolist() == few["node"].tolist()
-
-
-def test_features_of_another_width(home: Path, run_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Through the command: exit code 2 and one line."""
-    arguments = new_graph(home, pd.read_csv(home / "features.csv").drop(columns="fourth"))
-    assert run(["predict", f"run_dir={run_dir}", *arguments]) == 2
-    widths = f"3 features a node, the model in {run_dir} was trained with 4"
-    expected = f"llcg: error: dataset.features={home}/new.csv: {widths}; the columns must be the same\n"
-    assert capsys.readouterr().err == expected
-
-
-def test_features_in_another_order(home: Path, run_dir: Path) -> None:
-    mixed = pd.read_csv(home / "features.csv")[["node", "first", "third", "second", "fourth"]]
-    rule = f"feature column 2 is 'third', the model in {run_dir} was trained with 'second' in that place"
-    with pytest.raises(UserError, match=rule):
-        predictions(run_dir, *new_graph(home, mixed))
-
-
-def test_a_bad_new_graph_is_told_like_any(home: Path, run_dir: Path) -> None:
-    spoiled = pd.read_csv(home / "features.csv").astype({"first": object})
-    spoiled.loc[4, "first"] = "inf"
-    with pytest.raises(UserError, match=f"^{home}/new.csv: line 6: column 'first' is inf; it must be a finite number"):
-        predictions(run_dir, *new_graph(home, spoiled))
-    with pytest.raises(UserError, match=r"^dataset.features: must name a file"):
-        predictions(run_dir, "dataset=files", f"dataset.edges={home / 'edges.parquet'}")
-
-
 def test_several_labels_a_node(home: Path, tmp_path: Path) -> None:
     parts = f"partition.root={tmp_path / 'parts'}"
     assert train([*settings(home, labels="several.csv"), f"run_dir={tmp_path}", parts]) == 0
@@ -218,7 +142,7 @@ def test_parts_that_were_moved(home: Path, run_dir: Path, tmp_path: Path) -> Non
     shutil.copytree(run_dir, copy)
     text = (copy / "config.yaml").read_text()
     (copy / "config.yaml").write_text(text.replace(str(home), "/nowhere"))
-    with pytest.raises(UserError, match="^/nowhere/features.csv: no such file"):
+    with pytest.raises(UserError, match="^/nowhere/edges.parquet: no such file"):
         predictions(copy, f"partition.root={tmp_path / 'none'}")
     assert read_run_config(copy, [f"partition.root={tmp_path}"]).partition.root == str(tmp_path)
 

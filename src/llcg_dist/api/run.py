@@ -11,7 +11,7 @@ from torch import nn
 from llcg_dist.api.settings import data_overrides
 from llcg_dist.config.compose import load_config
 from llcg_dist.config.schema import Config
-from llcg_dist.data.datasets import load_unlabelled
+from llcg_dist.data.datasets import load_to_predict
 from llcg_dist.data.datasets.object_fields import as_array
 from llcg_dist.data.datasets.objects import to_unlabelled_graph
 from llcg_dist.data.graph import Graph
@@ -93,7 +93,7 @@ class Run:
         nodes  only these, in this order: as in the column `node`, or a mask. Default: all
         """
         run = self._trained(which)
-        graph = run.trained if data is None else run.with_same_features(*_new_graph(data))
+        graph = run.trained if data is None else run.with_same_features(*_new_graph(data, run.trained))
         rows = None if nodes is None else _rows(graph, nodes)
         wanted = None if rows is None else np.isin(np.arange(graph.num_nodes), rows)
         table = prediction_table(run.logits(graph, wanted), graph, run.trained)
@@ -107,13 +107,13 @@ class Run:
         return TrainedModel(self.path, which, self._locations)
 
 
-def _new_graph(data: Any) -> tuple[Graph, str]:
+def _new_graph(data: Any, trained: Graph) -> tuple[Graph, str]:
     """(graph, subject of messages about it)."""
     settings = data_overrides(data)
     if settings is None:
         return to_unlabelled_graph(data, "data"), "data"
     config = load_config(settings).dataset
-    return load_unlabelled(config), config.described
+    return load_to_predict(config, trained), config.described
 
 
 def _rows(graph: Graph, nodes: Any) -> Array:

@@ -96,7 +96,7 @@ mailed), and every figure as PNG and CSV. `llcg help report` says what it shows.
 
 Shows a run that is going on or finished: curves of score and loss, megabytes by kind, seconds by phase, the local
 seconds of every part and who the others wait for. Reads the files in RUN only, so RUN may lie in a folder that another
-host writes to. Ends by itself when the run is finished.
+host writes to. Ends by itself when the run is finished, or (exit code 1) was stopped on this host.
 
   --once            show the present state and end
   --every=SECONDS   look again after so many seconds (default 2)
@@ -113,14 +113,15 @@ Writes the class and its probability for every node, with the ids and class name
 
 A new graph, instead of the one the model was trained on (labels are not needed, features must be the same columns):
 
-  dataset=files dataset.edges=FILE dataset.features=FILE
+  dataset=files dataset.edges=FILE dataset.features=FILE [dataset.labels=FILE]
   dataset=pyg dataset.path=FILE.pt, dataset=own dataset.target=my_package.data.load, or any other dataset
 
 Columns: node, class, probability. With several labels a node: node, class (those above one half, joined by ;),
 and probability_LABEL for each.
 
-On the run's own graph, precision, recall, F1 and support of every class on the validation and test nodes, and the
-confusion matrix, are written to FILE_classes.json, and those of the test nodes are printed.""",
+Precision, recall, F1 and support of every class on the validation and test nodes, and the confusion matrix, are written
+to FILE_classes.json, and those of the test nodes are printed. Of a new graph that has labels and no split, all labelled
+nodes are test nodes.""",
     "help": """usage: llcg help [TOPIC]
 
 Shows a page of the documentation, the help of a command, or the presets of a group of settings (llcg help experiment).

@@ -43,23 +43,29 @@ def gather_json(cluster: Cluster, content: dict[str, Any]) -> list[dict[str, Any
     return [content, *(receive_json(cluster, rank) for rank in cluster.peers)]
 
 
-def barrier(cluster: Cluster) -> None:
-    """All ranks wait for each other: each machine says so to the server, which then answers all of them."""
-    word = torch.zeros(1, dtype=torch.int64)
+def barrier(cluster: Cluster, value: int = 0) -> int:
+    """All ranks wait for each other, and each learns the least of their values: every machine tells its own to the
+    server, which then answers all of them."""
+    word, received = torch.tensor([value]), torch.zeros(1, dtype=torch.int64)
     if cluster.rank:
         _send(cluster, word, 0)
-    for rank in cluster.peers:
-        _receive(cluster, torch.zeros_like(word), rank)
-    if cluster.rank == 0:
+        _receive(cluster, received, 0)
+    else:
+        for rank in cluster.peers:
+            _receive(cluster, received, rank)
+            word = torch.minimum(word, received)
         for rank in cluster.peers:
             _send(cluster, word, rank)
     cluster.wait()
+    return int(received if cluster.rank else word)
 
 
-def leave(cluster: Cluster) -> None:
-    """Leaves together with the others; a rank that just exits sometimes aborts those still reading."""
-    barrier(cluster)
+def leave(cluster: Cluster, value: int = 0) -> int:
+    """Leaves together with the others; a rank that just exits sometimes aborts those still reading. Returns the least
+    of all ranks' values."""
+    least = barrier(cluster, value)
     cluster.close()
+    return least
 
 
 def _send(cluster: Cluster, tensor: Tensor, rank: int) -> None:

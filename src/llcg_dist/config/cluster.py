@@ -33,7 +33,7 @@ class CheckpointConfig(Section):
     every: int = 1
     """Save every N rounds and at the end; 0 turns checkpoints off."""
     keep: int = 2
-    """How many whole checkpoints stay on the disk."""
+    """How many checkpoints of each rank a run leaves; while it goes on there are those besides that some rank lacks."""
     dir: str | None = None
     """Folder of the checkpoints; default <run_dir>/checkpoints. May be a disk of each host's own."""
 

@@ -26,6 +26,10 @@ _MESSAGES: list[tuple[str, Callable[..., str]]] = [
     ),
     (f"field '[^']+' is not Optional{_KEY}", lambda key: f"{key}=null: must have a value"),
     (f"Value (.*) \\(\\w+\\) is not a valid input{_KEY}", lambda value, key: f"{key}={value}: must be one word"),
+    (
+        f"override \\S+?=(.*) Invalid value assigned: \\w+ is not a ListConfig, list or tuple.{_KEY}",
+        lambda value, key: f"{key}={value}: must be a list, such as '{key}=[{value}]'",
+    ),
 ]
 """OmegaConf's messages, on one line, and ours for them."""
 
@@ -46,7 +50,7 @@ def explain(error: Exception) -> str:
         return f"{group}={option}: must be one of {_choices(group, option, (no_option[3] or '').split())}"
     override = getattr(error, "override", None)
     if override:
-        return f"{override}: cannot be read as a setting (key=value in Hydra's grammar)"
+        return f"{override}: cannot be read as a setting (key=value in Hydra's grammar){_quoted(override)}"
     return f"settings: {text.split(' Config search path')[0] or type(error).__name__}"
 
 
@@ -55,6 +59,12 @@ def presets_of(group: str) -> list[str]:
     folders = [folder / group for folder in preset_folders()]
     files = [(file, folder) for folder in folders for file in folder.rglob("*.yaml")]
     return sorted(file.relative_to(folder).with_suffix("").as_posix() for file, folder in files)
+
+
+def _quoted(override: str) -> str:
+    """How a value is written that has characters of Hydra's grammar in it; empty where quotes would not help."""
+    found = re.fullmatch(r"([\w.@/]+)=([^\"']+)", override)
+    return f"; in quotes: '{found[1]}=\"{found[2]}\"'" if found else ""
 
 
 def _choices(group: str, option: str, listed: Sequence[str]) -> str:

@@ -15,7 +15,6 @@ import logging
 import os
 import re
 import time
-import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -105,7 +104,8 @@ class CheckpointFiles:
 class CheckpointWriter:
     """Writes and removes checkpoints in the background: what holds up a round is copying the state, not the disk."""
 
-    _all: "weakref.WeakSet[CheckpointWriter]" = weakref.WeakSet()
+    _all: "set[CheckpointWriter]" = set()
+    """Those of the job that this process runs."""
 
     def __init__(self, files: CheckpointFiles, every: int, keep: int, last_round: int, durable_round: int = 0) -> None:
         self._files, self._every, self._keep, self._last_round = files, every, keep, last_round
@@ -124,6 +124,23 @@ class CheckpointWriter:
         """For a process that is about to end: waits until all files under way are written."""
         for saver in list(CheckpointWriter._all):
             saver.finish()
+
+    @staticmethod
+    def saved_by_all() -> int:
+        """The newest round that all writers of this process have on disk; 0 where there are none."""
+        return min((writer.durable_round for writer in CheckpointWriter._all), default=0)
+
+    @staticmethod
+    def prune_all(durable_round: int) -> None:
+        """At the end of a job, where every rank is known to have its last round: keeps no more than `keep` of all."""
+        for writer in list(CheckpointWriter._all):
+            writer.prune(durable_round)
+            writer.finish()
+
+    @staticmethod
+    def forget_all() -> None:
+        """Before a job: this process may have run another."""
+        CheckpointWriter._all.clear()
 
     def save(self, round_: int, state: Callable[[], dict[str, Any]], before: Callable[[], None] = lambda: None) -> None:
         """Where one is due, copies the state and starts to write it, after it has called `before` in the background.

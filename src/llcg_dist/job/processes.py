@@ -21,6 +21,7 @@ from llcg_dist.data.atomic_files import write_json
 from llcg_dist.data.partition import store_path
 from llcg_dist.data.views import RowSource
 from llcg_dist.errors import UserError
+from llcg_dist.job.checkpoint import CheckpointWriter
 from llcg_dist.job.devices import use_device
 from llcg_dist.job.handshake import MachineStart
 from llcg_dist.job.process import Rank, interrupt, log_to, name_of
@@ -85,7 +86,7 @@ class ProcessHub:
 
     def close(self) -> None:
         """Leaves the cluster together with the other ranks, then raises where the audit failed."""
-        leave(self.cluster)
+        CheckpointWriter.prune_all(leave(self.cluster, CheckpointWriter.saved_by_all()))
         if self._audit:
             self._audit.require_passed()
 

@@ -31,6 +31,7 @@ from llcg_dist.job.agreement import (
     require_same,
     require_world,
 )
+from llcg_dist.job.checkpoint import CheckpointWriter
 from llcg_dist.job.devices import threads_per_rank
 from llcg_dist.job.handshake import (
     Begin,
@@ -85,11 +86,13 @@ def run(config: Config, me: Rank) -> None:
     """This rank's part of the job; returns when the job is done."""
     torch.set_num_threads(threads_per_rank(config.cluster.threads, int(os.environ.get("LOCAL_WORLD_SIZE", 1))))
     keep_freed_memory()
+    CheckpointWriter.forget_all()
     torch.set_flush_denormal(True)  # denormals slow a step down many times and mean nothing to the result
     algorithm = build_algorithm(config)
     if not algorithm.trains_on_parts or config.cluster.backend == Backend.loopback:
         require_world(int(os.environ.get("WORLD_SIZE", 1)), 1)
         serve(config, algorithm, LoopbackHub(config, algorithm))
+        CheckpointWriter.prune_all(CheckpointWriter.saved_by_all())
         return
     hub = join_cluster(config, algorithm, me)
     take_part(config, algorithm, hub, me)

@@ -79,6 +79,18 @@ class RunLock:
         os.close(self._folder)
 
 
+def is_locked(run_dir: Path) -> bool:
+    """Whether a job of this host works in the folder now. A job that starts at this moment tries again."""
+    folder = os.open(run_dir, os.O_RDONLY)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(folder)
+    return False
+
+
 def _finished_rounds(run_dir: Path) -> int:
     try:
         return int(json.loads((run_dir / "summary.json").read_text())["num_rounds"])

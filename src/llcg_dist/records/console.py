@@ -65,7 +65,8 @@ class Progress:
         pieces = [f"{self._name} round {done}/{self._rounds}"]
         if row["val_score"] is not None:
             self._best = max(self._best, row["val_score"])
-            pieces += [f"val {row['val_score']:.4f} (best {self._best:.4f})", f"loss {row['train_loss'] or 0:.4f}"]
+            pieces += [f"val {percent(row['val_score'])} % (best {percent(self._best)})"]
+            pieces += [f"loss {row['train_loss'] or 0:.4f}"]
         pieces += [f"{self._bytes / 1e6:.2f} MB", f"{elapsed:.0f} s, {left:.0f} s left"]
         self._show("  ".join(pieces), last=done == self._rounds)
         for warning in row["warnings"]:
@@ -101,7 +102,7 @@ def summary_table(summaries: Sequence[dict[str, Any]]) -> tuple[list[str], list[
     """
     sent_megabytes = [{name: _megabytes(s, keys) for name, keys in _MEGABYTES.items()} for s in summaries]
     kinds = [name for name in _MEGABYTES if name == "param MB" or any(megabytes[name] for megabytes in sent_megabytes)]
-    header = ["method", "BN stats", "final val", "best val", "test at best", *kinds]
+    header = ["method", "BN stats", "final val %", "best val %", "test % at best", *kinds]
     header += ["MB/round", "paper MB", "steps", "seconds"]
     rows = [
         [

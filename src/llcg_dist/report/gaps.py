@@ -43,10 +43,11 @@ def gap_to(study: Study, group: Group, role: Role) -> float | None:
 def _counterpart(study: Study, group: Group, role: Role) -> Group | None:
     """The finished group of this role whose settings are most like the group's; None where two are equally near.
 
-    Settings of the data and the model must be equal; those of the method may differ, and the reference, which has no
-    parts, may also differ in how the graph was cut and for how many machines.
+    Settings of the data and the model must be equal; those of the method may differ, and so may loopback and real
+    processes, which have the same bits. The reference, which has no parts, may also differ in how the graph was cut and
+    for how many machines.
     """
-    free = ("algorithm.", "partition.", "cluster.") if role is Role.REFERENCE else ("algorithm.",)
+    free = ("algorithm.", "partition.", "cluster.") if role is Role.REFERENCE else ("algorithm.", "cluster.backend")
     candidates = [other for other in study.groups if role_of(other.method) is role and other.finished]
     if role_of(group.method) is role:
         return None

@@ -4,6 +4,7 @@ import html
 import importlib.resources
 import json
 import os
+import platform
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -121,7 +122,7 @@ def _shared(study: Study) -> str:
 
 
 def _origins(study: Study, folder: Path) -> str:
-    """For every run its command and links: to its settings, inside the page, and to its logs, beside the page."""
+    """For every run its command, its place and links: to its settings, inside the page, and to its logs, beside it."""
     names, lines = run_names([run.path for run in study.runs]), []
     for run in study.runs:
         start, name = run.starts[0] if run.starts else {}, names[run.path]
@@ -131,9 +132,13 @@ def _origins(study: Study, folder: Path) -> str:
                 target = Path(os.path.relpath(run.path / file, folder)).as_posix()
                 links.append(f'<a href="{html.escape(_url(target))}">{file}</a>')
         command = html.escape(str(start.get("command", "not recorded")))
-        text = f"{html.escape(name)}: {' '.join(links)}<br><code>{command}</code>"
+        place = html.escape(f"{platform.node()}:{run.path.resolve()}")
+        text = f"{html.escape(name)}: {' '.join(links)}, in <code>{place}</code><br><code>{command}</code>"
         lines.append(f'<li data-method="{html.escape(run.method)}">{text}</li>')
-    note = "<p class='note'>Settings are inside this page; logs are found where it lies beside the runs.</p>"
+    note = (
+        "<p class='note'>Settings are inside this page. Links to logs work where it lies beside the runs; elsewhere, "
+        "look for them in the named folder of the host that made the page.</p>"
+    )
     return f"<details><summary>Commands, settings and logs</summary>{note}<ul>{''.join(lines)}</ul></details>"
 
 

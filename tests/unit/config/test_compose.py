@@ -99,6 +99,8 @@ BAD_OVERRIDES: list[tuple[list[str], str]] = [
     (["algorithm.K=["], "algorithm.K"),
     (["algorithm.K"], "algorithm.K"),
     (["~algorithm.K"], "algorithm.K"),
+    (["dataset=files", "dataset.columns.ignore=w"], "must be a list, such as 'dataset.columns.ignore=[w]'"),
+    (["dataset=files", "dataset.delimiter=;"], """in quotes: 'dataset.delimiter=";"'"""),
 ]
 
 

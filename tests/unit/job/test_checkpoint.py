@@ -99,6 +99,18 @@ def test_what_a_restart_may_need_is_kept(tmp_path: Path, common_round: int, left
     assert CheckpointFiles(tmp_path, SERVER_OWNER).rounds() == left
 
 
+def test_the_end_of_a_job_leaves_what_keep_says(tmp_path: Path) -> None:
+    """Until it is known that all ranks have the last round, the one before stays besides."""
+    CheckpointWriter.forget_all()
+    writer = CheckpointWriter(CheckpointFiles(tmp_path, SERVER_OWNER), every=1, keep=1, last_round=3)
+    for round_ in (1, 2, 3):
+        writer.save(round_, partial(state, round_))
+    for known, left in ((2, [2, 3]), (3, [3])):
+        CheckpointWriter.prune_all(known)
+        assert CheckpointFiles(tmp_path, SERVER_OWNER).rounds() == left
+    assert CheckpointWriter.saved_by_all() == 3
+
+
 def test_rounds_that_will_be_repeated_are_dropped(tmp_path: Path) -> None:
     saved(tmp_path, 1, 2, 3)
     files = CheckpointFiles(tmp_path, SERVER_OWNER)

@@ -28,7 +28,7 @@ def test_megabytes_and_the_best_score_go_on_after_a_resume(capsys: pytest.Captur
     undisturbed = capsys.readouterr().out.splitlines()[-1]
     resumed.round(row(3, 0.5))
     line = capsys.readouterr().out.splitlines()[-1]
-    assert "val 0.5000 (best 0.7500)" in line
+    assert "val 50.00 % (best 75.00)" in line
     assert "3.00 MB" in line
     assert line.split("  ")[:4] == undisturbed.split("  ")[:4]
 

@@ -155,6 +155,7 @@ def test_how_report_and_runs_came_about(tmp_path: Path) -> None:
     assert f"on {platform.node()}" in text
     assert "<code>llcg train seed=3 &#x27;a&lt;b&#x27;</code>" in text
     assert '<a href="../a/logs/server.log">' in text
+    assert f"<code>{platform.node()}:{run.resolve()}</code>" in text
     (row,) = tables_of(page)[1]
     assert (row["host"], row["version"], row["date"]) == ("node1", "7.7", "2026-01-02T03:04:05")
 

@@ -75,6 +75,18 @@ def test_gaps_to_single_and_to_plain_averaging(tmp_path: Path) -> None:
     assert not any(name.startswith("gap") for name in results_table(study_of(tmp_path / "c"))[0])
 
 
+def test_gaps_between_loopback_and_processes(tmp_path: Path) -> None:
+    """They have the same bits; another number of machines is another cut, and has no counterpart."""
+    for name, method, settings in (
+        ("a", "psgd_pa", {"cluster.backend": "loopback", "cluster.num_machines": 4}),
+        ("b", "llcg", {"cluster.backend": "auto", "cluster.num_machines": 4}),
+        ("c", "ggs", {"cluster.backend": "auto", "cluster.num_machines": 8}),
+    ):
+        write_run(tmp_path / name, [0.5 + (method == "llcg") / 10], method, settings=settings)
+    gaps = {row["method"].text: row["gap to psgd_pa"].text for row in results_table(study_of(tmp_path))}
+    assert gaps == {"llcg": "+10.00", "ggs": "–", "psgd_pa": "–"}
+
+
 def test_the_best_distributed_method_is_marked(tmp_path: Path) -> None:
     for method, score in (("single", 0.9), ("psgd_pa", 0.7), ("llcg", 0.85), ("server_only", 0.95)):
         write_run(tmp_path / method, [score], method)

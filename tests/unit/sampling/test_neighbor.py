@@ -1,7 +1,6 @@
 """Blocks against the graph they come from."""
 
 import math
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -9,29 +8,14 @@ import pytest
 import torch
 from scipy import stats
 
-from llcg_dist.config.train import Fanout
 from llcg_dist.data.csr import Topology
-from llcg_dist.data.graph import TRAIN, Graph
-from llcg_dist.sampling.block import Block
-from llcg_dist.sampling.minibatch import Sample
+from llcg_dist.data.graph import TRAIN
 from llcg_dist.sampling.neighbor import NeighborSampler
-from tests.helpers.graphs import community_graph, graph_of, rows_of
+from tests.helpers.graphs import community_graph, graph_of
+from tests.helpers.samples import GRAPH, ROWS, SEEDS, block_rows, same, sampled
 
-GRAPH = community_graph(60)
-ROWS = rows_of(GRAPH.indptr, GRAPH.indices)
 # A path, a triangle on it and a node alone.
 LITTLE = graph_of([(0, 1), (1, 2), (2, 3), (1, 3)], 5)
-SEEDS = np.array([7, 3, 11, 50])
-
-
-def block_rows(block: Block, batch: Sample) -> list[list[int]]:
-    """Global ids; what a layer computes is the beginning of what it reads, in every block."""
-    read = batch.nodes[: block.num_src].numpy()
-    return rows_of(block.indptr.numpy(), read[block.indices.numpy()])
-
-
-def sampled(fanouts: Sequence[Fanout], seed: int = 1, seeds: np.ndarray = SEEDS, graph: Graph = GRAPH) -> Sample:
-    return NeighborSampler(graph, fanouts).sample(seeds, seed)
 
 
 @pytest.mark.parametrize("depth", [1, 2, 3])
@@ -60,13 +44,6 @@ def test_fanouts_limit_each_layer_and_nobody_is_drawn_twice(fanouts: list[int]) 
                 assert len(row) == len(set(row))
                 assert set(row) <= set(ROWS[node])
                 assert len(row) == (len(ROWS[node]) if fanout == -1 else min(fanout, len(ROWS[node])))
-
-
-def same(one: Sample, other: Sample) -> bool:
-    pairs = zip(one.blocks, other.blocks, strict=True)
-    return torch.equal(one.nodes, other.nodes) and all(
-        torch.equal(a.indptr, b.indptr) and torch.equal(a.indices, b.indices) for a, b in pairs
-    )
 
 
 def test_the_seed_decides() -> None:
@@ -121,63 +98,6 @@ def test_shares_are_seeded_and_every_neighbour_has_its_chance() -> None:
     assert not same(sampled([0.3], seed=4), sampled([0.3], seed=5))
     seen = {n for seed in range(60) for n in block_rows(sampled([0.3], seed).blocks[0], sampled([0.3], seed))[0]}
     assert seen == set(ROWS[SEEDS[0]])
-
-
-def labor(fanouts: Sequence[Fanout], seed: int, seeds: np.ndarray) -> Sample:
-    return NeighborSampler(GRAPH, fanouts, "labor").sample(seeds, seed)
-
-
-EVERYONE = np.arange(GRAPH.num_nodes)
-
-
-def test_labor_is_seeded() -> None:
-    assert same(labor([2, 2], 3, EVERYONE), labor([2, 2], 3, EVERYONE))
-    assert not same(labor([2, 2], 3, EVERYONE), labor([2, 2], 4, EVERYONE))
-
-
-@pytest.mark.parametrize("fanout", [2, 0.4])
-def test_labor_takes_as_many_real_neighbours_and_nodes_agree_on_them(fanout: float) -> None:
-    """No node passes over a common neighbour for one that another passes over for it."""
-    batch = labor([fanout], 3, EVERYONE)
-    before = set()
-    for node, row in zip(batch.nodes[: len(EVERYONE)].tolist(), block_rows(batch.blocks[0], batch), strict=True):
-        degree = len(ROWS[node])
-        assert len(row) == len(set(row)) == (math.ceil(fanout * degree) if fanout < 1 else min(fanout, degree))
-        assert set(row) <= set(ROWS[node])
-        before |= {(taken, left) for taken in row for left in set(ROWS[node]) - set(row)}
-    assert len(before) > 100
-    assert not before & {(left, taken) for taken, left in before}
-
-
-def test_labor_draws_every_neighbour_alike() -> None:
-    node = max(range(60), key=lambda i: len(ROWS[i]))
-    draws, degree = 600, len(ROWS[node])
-    counts = dict.fromkeys(ROWS[node], 0)
-    for seed in range(draws):
-        batch = labor([2], seed, np.array([node]))
-        for neighbour in block_rows(batch.blocks[0], batch)[0]:
-            counts[neighbour] += 1
-    share = 2 / degree
-    deviation = math.sqrt(draws * share * (1 - share))
-    assert max(abs(count - draws * share) for count in counts.values()) < 4 * deviation
-
-
-def test_labor_reads_as_many_neighbours_and_fewer_rows() -> None:
-    big = community_graph(2000, seed=1)
-    seeds = np.arange(400)
-    rows, edges = {"neighbor": 0, "labor": 0}, {"neighbor": 0, "labor": 0}
-    for method in rows:
-        sampler = NeighborSampler(big, [2], method)
-        for seed in range(20):
-            batch = sampler.sample(seeds, seed)
-            rows[method] += len(batch.nodes)
-            edges[method] += len(batch.blocks[0].indices)
-    assert edges["labor"] == edges["neighbor"]
-    assert rows["labor"] < 0.95 * rows["neighbor"]
-
-
-def test_all_neighbours_are_all_neighbours_with_labor_too() -> None:
-    assert same(labor([-1, -1], 3, SEEDS), sampled([-1, -1], 3))
 
 
 def test_a_fanout_beyond_every_degree_takes_all_neighbours_and_no_more_memory() -> None:

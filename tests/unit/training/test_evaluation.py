@@ -6,13 +6,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from llcg_dist.config.compose import load_config
 from llcg_dist.config.model import ModelConfig
 from llcg_dist.data.graph import TEST, TRAIN, VAL, Graph
 from llcg_dist.data.rows import Array
 from llcg_dist.models.stages import GraphModel
 from llcg_dist.sampling.block import Block, full_graph_block
-from llcg_dist.training.evaluation import Evaluator, affordable_every, scored_statistics
+from llcg_dist.training.evaluation import Evaluator
 from llcg_dist.training.flat_vector import flatten, load_flat
 from llcg_dist.training.loss import loss
 from llcg_dist.training.metrics import score
@@ -211,28 +210,6 @@ def test_a_split_without_nodes_has_no_score() -> None:
     assert found.val in (0.0, 1.0)
 
 
-@pytest.mark.parametrize(
-    ("evaluate", "local", "every", "better"),
-    [
-        (0.5, 1.0, 1, None),
-        (1.0, 1.0, 1, None),
-        (1.05, 1.0, 1, None),
-        (3.0, 1.0, 1, 20),
-        (3.0, 1.0, 20, None),
-        (1, 0, 1, 10**7),
-    ],
-)
-def test_how_rarely_an_evaluation_that_machines_wait_for_is_affordable(
-    evaluate: float, local: float, every: int, better: int | None
-) -> None:
-    found = affordable_every(evaluate, local, every)
-    assert found == better
-    if found:
-        waited = (evaluate - local) / (found * max(local, 1e-6))
-        assert waited <= 0.1 + 1e-9
-        assert affordable_every(evaluate, local, found) is None
-
-
 @pytest.mark.parametrize("chunk", [7, 1000])
 @pytest.mark.parametrize("stats", ["average", "recalibrate"])
 def test_the_evaluator_scores_the_labelled_nodes(chunk: int, stats: str) -> None:
@@ -249,17 +226,3 @@ def test_the_evaluator_scores_the_labelled_nodes(chunk: int, stats: str) -> None
     train = graph.split == TRAIN
     assert scores.train_loss == pytest.approx(loss(logits[train], labels[train], "multiclass").item(), rel=1e-5)
     torch.testing.assert_close(one.finished_model(theta), model.state_dict(), rtol=1e-5, atol=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("overrides", "kinds"),
-    [
-        (["algorithm=llcg"], ("recalibrate",)),
-        (["algorithm=psgd_pa"], ("average",)),
-        (["algorithm=llcg", "evaluate.both_statistics=true"], ("average", "recalibrate")),
-        (["algorithm=llcg_plus"], ("average", "recalibrate")),
-        (["algorithm=llcg_plus", "model.norm=none"], ("recalibrate",)),
-    ],
-)
-def test_statistics_that_are_scored(overrides: list[str], kinds: tuple[str, ...]) -> None:
-    assert scored_statistics(load_config(overrides)) == kinds

@@ -45,7 +45,7 @@ class JobOutcome:
         return self.score
 
     def __str__(self) -> str:
-        return f"failed: {self.reason}" if self.code else f"done, best val {percent(self.score)}"
+        return f"failed: {self.reason}" if self.code else f"done, best val {percent(self.score)} %"
 
 
 def finished_outcome(name: str, run_dir: Path) -> JobOutcome:

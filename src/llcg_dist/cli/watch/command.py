@@ -2,7 +2,7 @@
 
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from llcg_dist.cli.watch.state import RunState, read_state
@@ -10,10 +10,12 @@ from llcg_dist.errors import UserError
 from llcg_dist.records.console import say
 
 _EVERY = "--every="
+RESTART_SECONDS = 20.0
+"""A job that starts, or is started again (cluster.max_restarts), holds its folder after so many seconds."""
 
 
 def watch(arguments: Sequence[str]) -> int:
-    """Shows the run until it is finished; returns the exit code, 130 after Ctrl-C."""
+    """Shows the run until it is finished (exit code 0) or was stopped (1); 130 after Ctrl-C."""
     path, once, every = _parse(arguments)
     try:
         if once or not sys.stdout.isatty():
@@ -57,18 +59,28 @@ def _print_state(state: RunState) -> int:
     return 0
 
 
+def _until_ended(path: Path, every: float) -> Iterator[RunState]:
+    """The state at every look; the last one is that of a run which is finished, or was stopped."""
+    stopped_since = None
+    while True:
+        yield (state := read_state(path))
+        stopped_since = (stopped_since or time.monotonic()) if state.running is False else None
+        if state.finished or stopped_since and time.monotonic() - stopped_since > RESTART_SECONDS:
+            return
+        time.sleep(every)
+
+
 def _follow(path: Path, every: float) -> int:
     """Plain lines: one for each look at which there are new rounds, and the whole state at the end."""
     from llcg_dist.cli.watch.view import plain_lines, status_line
 
-    shown = -1
-    while not (state := read_state(path)).finished:
-        if len(state.rows) != shown:
+    shown: tuple[int, bool | None] | None = None
+    for state in _until_ended(path, every):
+        if not state.finished and (len(state.rows), state.running) != shown:
             say(status_line(state))
-            shown = len(state.rows)
-        time.sleep(every)
+            shown = len(state.rows), state.running
     say("\n".join(plain_lines(state)))
-    return 0
+    return 0 if state.finished else 1
 
 
 def _live(path: Path, every: float) -> int:
@@ -78,10 +90,8 @@ def _live(path: Path, every: float) -> int:
 
     from llcg_dist.cli.watch.view import panels
 
-    console, state = Console(), read_state(path)
-    with Live(panels(state, console.width), console=console, auto_refresh=False) as live:
-        while not state.finished:
-            time.sleep(every)
-            state = read_state(path)
+    console = Console()
+    with Live(console=console, auto_refresh=False) as live:
+        for state in _until_ended(path, every):
             live.update(panels(state, console.width), refresh=True)
-    return 0
+    return 0 if state.finished else 1

@@ -1,6 +1,7 @@
-"""What the files of a run directory say about a run at this moment. Reads config.yaml, metrics.jsonl, summary.json."""
+"""What a run directory says about a run at this moment: config.yaml, metrics.jsonl, summary.json, and its lock."""
 
 import json
+import platform
 import statistics
 import time
 from collections.abc import Sequence
@@ -13,6 +14,7 @@ import yaml
 from llcg_dist.config.algorithm import method_label
 from llcg_dist.config.compare import flat_dict
 from llcg_dist.errors import UserError, one_line
+from llcg_dist.job.run_dir import is_locked
 from llcg_dist.records.columns import BYTES
 from llcg_dist.records.reading import readable_rows
 from llcg_dist.records.starts import read_starts
@@ -36,9 +38,11 @@ class RunState:
     rows: list[dict[str, Any]]
     finished: bool
     silent_seconds: float
-    """How long ago metrics.jsonl was written last."""
+    """How long ago metrics.jsonl or a log was written last."""
     start: dict[str, Any]
     """The newest entry of starts.json."""
+    running: bool | None
+    """Whether a process works in the folder; None where that is not known, of a run on another host for example."""
 
     @property
     def title(self) -> str:
@@ -126,10 +130,19 @@ def read_state(path: Path) -> RunState:
         raise UserError(f"watch: cannot read {path / 'config.yaml'}: {one_line(error)}") from None
     if not isinstance(settings, dict):
         raise UserError(f"watch: {path / 'config.yaml'}: holds no settings")
-    rows, metrics = readable_rows(path), path / "metrics.jsonl"
-    silent = time.time() - metrics.stat().st_mtime if metrics.exists() else 0.0
-    starts = read_starts(path)
-    return RunState(path, flat_dict(settings), rows, _is_finished(path, rows), silent, starts[-1] if starts else {})
+    start: dict[str, Any] = next(reversed(read_starts(path)), {})
+    running = is_locked(path) if start.get("host") == platform.node() else None
+    # The lock is looked at first: a run that ends meanwhile is finished, not stopped.
+    rows = readable_rows(path)
+    finished = _is_finished(path, rows)
+    silent = time.time() - _last_written(path)
+    return RunState(path, flat_dict(settings), rows, finished, silent, start, None if finished else running)
+
+
+def _last_written(path: Path) -> float:
+    """When the run wrote a row or a line of a log last; of a job that is starting, when it made its folder."""
+    written = [path / "metrics.jsonl", *(path / "logs").glob("*")]
+    return max((file.stat().st_mtime for file in written if file.exists()), default=path.stat().st_mtime)
 
 
 def _not_started(path: Path) -> dict[str, Any]:

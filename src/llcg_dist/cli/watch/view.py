@@ -1,5 +1,7 @@
 """The state of a run as lines of text, and as panels of a terminal."""
 
+import shlex
+
 from rich.console import Group, RenderableType
 from rich.panel import Panel
 from rich.table import Table
@@ -18,16 +20,36 @@ _MOST_PARTS = 12
 def status_line(state: RunState) -> str:
     """Where the run is: rounds, scores, bytes, time."""
     if not state.rows:
-        return f"waiting for the first round ({state.silent_seconds:.0f} s)"
+        return f"waiting for the first round ({state.silent_seconds:.0f} s){_trouble(state)}"
     row, best = state.rows[-1], state.best
     pieces = [f"round {len(state.rows)}/{state.planned_rounds}", f"val {percent(row.get('val_score'))} %"]
     pieces += [f"best {percent(best['val_score'])} % (round {best['round']})"] if best else []
     pieces += [f"{state.megabytes():.2f} MB", f"{state.seconds():.0f} s"]
     if state.finished:
         return ", ".join([*pieces, "finished"])
-    if state.is_silent:
-        return ", ".join([*pieces, f"no round for {state.silent_seconds:.0f} s: stopped, or stuck?"])
+    if trouble := _trouble(state):
+        return ", ".join(pieces) + trouble
     return ", ".join([*pieces, f"{state.seconds_left():.0f} s left"])
+
+
+def _trouble(state: RunState) -> str:
+    """Why no further round comes, and what to do; empty where all is well."""
+    again = _how_to_go_on(state)
+    if state.running is False:
+        return f"; no process works on it: {again}"
+    if state.is_silent:
+        where = "stuck" if state.running else f"stopped (then {again}), or stuck"
+        return f"; no round for {state.silent_seconds:.0f} s: {where}? See {state.path / 'logs'}"
+    return ""
+
+
+def _how_to_go_on(state: RunState) -> str:
+    """The command of the last start; with the folder, where that was chosen by the job."""
+    words = shlex.split(str(state.start.get("command", "")))
+    if words[:2] != ["llcg", "train"]:
+        return "the command that started it goes on"
+    names_folder = any(word.startswith("run_dir=") or word in ("-m", "--multirun") for word in words)
+    return "go on with: " + shlex.join(words if names_folder else [*words, f"run_dir={state.path}"])
 
 
 def plain_lines(state: RunState) -> list[str]:
@@ -46,7 +68,7 @@ def panels(state: RunState, width: int) -> RenderableType:
     """The state as rich draws it in a terminal of this width."""
     title = Text(f"{state.path}  {state.title}", style="bold")
     done = Text(bar(len(state.rows) / max(1, state.planned_rounds), width - 2).ljust(width - 2, "░"))
-    colour = "green" if state.finished else "yellow" if state.is_silent else "cyan"
+    colour = "green" if state.finished else "yellow" if state.is_silent or state.running is False else "cyan"
     items: list[RenderableType] = [title, done, Text(status_line(state), style=colour)]
     if state.rows:
         charts = _columns(2)

@@ -21,12 +21,12 @@ def load_dataset(config: DatasetConfig) -> Graph:
     return graph.validate(f"dataset={config.source}")
 
 
-def load_unlabelled(config: DatasetConfig) -> Graph:
-    """A graph of edges and features, to predict on: a user's own needs neither labels nor a split."""
+def load_to_predict(config: DatasetConfig, trained: Graph) -> Graph:
+    """A graph to predict on with a model of the graph `trained`: a user's own needs neither labels nor a split."""
     from llcg_dist.data.datasets.objects import without_labels
 
-    load: Callable[[Any], Graph] | None = getattr(_own_source(config.source), "load_unlabelled", None)
-    return load(config) if load and config.subset is None else without_labels(load_dataset(config))
+    load: Callable[[Any, Graph], Graph] | None = getattr(_own_source(config.source), "load_to_predict", None)
+    return load(config, trained) if load and config.subset is None else without_labels(load_dataset(config))
 
 
 def content_hashes(config: DatasetConfig) -> dict[str, str]:

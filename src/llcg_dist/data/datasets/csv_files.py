@@ -11,6 +11,8 @@ import pandas as pd
 from llcg_dist.config.files import DELIMITERS, FilesConfig
 from llcg_dist.errors import UserError, one_line
 
+_SHOWN_COLUMNS, _NAME_LENGTH = 8, 60
+"""How many columns a message names, and how many characters of each."""
 SUFFIXES = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")
 
 
@@ -47,7 +49,7 @@ def read_cells(path: Path, config: FilesConfig, text: Sequence[str]) -> pd.DataF
 
 def missing_column(path: Path, config: FilesConfig, role: str, columns: Sequence[str]) -> str:
     """The message for a column that a file does not have, with the setting that may be wrong."""
-    wanted, has = getattr(config.columns, role), ", ".join(map(repr, columns)) or "none"
+    wanted, has = getattr(config.columns, role), _listed(columns)
     message = f"{path}: no column {wanted!r}; it has {has}"
     other = next((word for word, character in DELIMITERS.items() if character in columns[0]), None) if columns else None
     if is_csv(path) and len(columns) == 1 and other:
@@ -55,6 +57,15 @@ def missing_column(path: Path, config: FilesConfig, role: str, columns: Sequence
     if is_csv(path) and columns and all(_is_number(name) for name in columns):
         return f"{message}; its first line must name the columns"
     return f"{message}; name the column with dataset.columns.{role}=NAME"
+
+
+def _listed(columns: Sequence[str]) -> str:
+    """The names of the columns, of many the first ones; a header that is read as one name may be long as well."""
+    shown = [
+        repr(name if len(name) <= _NAME_LENGTH else f"{name[:_NAME_LENGTH]}…") for name in columns[:_SHOWN_COLUMNS]
+    ]
+    more = f" and {len(columns) - len(shown):,} more" if len(columns) > len(shown) else ""
+    return ", ".join(shown) + more if shown else "none"
 
 
 def _options(path: Path, config: FilesConfig) -> dict[str, Any]:

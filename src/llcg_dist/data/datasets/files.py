@@ -15,8 +15,8 @@ from llcg_dist.data.datasets.labels import Labels, read_labels
 from llcg_dist.data.datasets.nodes import NodeIds
 from llcg_dist.data.datasets.split_files import read_split
 from llcg_dist.data.datasets.splits import check_fractions, split_by_fractions
-from llcg_dist.data.datasets.tables import Table, is_npy, read_npy, read_table
-from llcg_dist.data.graph import TRAIN, UNUSED, Graph
+from llcg_dist.data.datasets.tables import Table, is_npy, read_npy, read_table, require_file
+from llcg_dist.data.graph import TEST, TRAIN, UNUSED, Graph
 from llcg_dist.data.rows import Array, first_nonfinite
 from llcg_dist.data.store import file_sha256
 from llcg_dist.errors import UserError
@@ -29,22 +29,40 @@ def load(config: FilesConfig) -> Graph:
     """Reads the four files into a Graph."""
     check_fractions(config)
     labels_file = _path(config, "labels")
+    _require_files(config)
     nodes, graph = _read_unlabelled(config)
     labels = read_labels(labels_file, config, nodes)
+    return _labelled(config, graph, labels, _split(config, nodes, labels))
+
+
+def load_to_predict(config: FilesConfig, trained: Graph) -> Graph:
+    """A graph to predict on with a model of the graph `trained`: edges and features, and labels where they are given.
+
+    Labels are classes of the trained graph. Without a split every labelled node is a test node.
+    """
+    _require_files(config)
+    nodes, graph = _read_unlabelled(config)
+    if config.labels is None:
+        return graph
+    classes = trained.names.get("class", np.arange(trained.num_classes))
+    labels = read_labels(Path(config.labels), config, nodes, classes)
+    if labels.task != trained.task:
+        raise UserError(f"{config.labels}: is {labels.task}, the model was trained on a {trained.task} graph")
+    has_split = config.split is not None or bool(config.masks)
+    split = read_split(config, nodes, labels) if has_split else np.where(labels.known, TEST, UNUSED).astype(np.int8)
+    return _labelled(config, graph, labels, split)
+
+
+def _labelled(config: FilesConfig, graph: Graph, labels: Labels, split: Array) -> Graph:
     return dataclasses.replace(
         graph,
         labels=labels.values,
-        split=_split(config, nodes, labels),
+        split=split,
         num_classes=len(labels.classes),
         task=labels.task,
         metric=config.metric or ("accuracy" if labels.task == "multiclass" else "f1_micro"),
         names=dict(graph.names) | {"class": labels.classes},
     )
-
-
-def load_unlabelled(config: FilesConfig) -> Graph:
-    """A graph of edges and features alone, to predict on."""
-    return _read_unlabelled(config)[1]
 
 
 def _read_unlabelled(config: FilesConfig) -> tuple[NodeIds, Graph]:
@@ -62,6 +80,14 @@ def _path(config: FilesConfig, setting: str) -> Path:
     if path is None:
         raise UserError(f"dataset.{setting}: must name a file with dataset=files (llcg help data)")
     return Path(path)
+
+
+def _require_files(config: FilesConfig) -> None:
+    """Raises UserError for a file that is not there, before the first one is read, which may take minutes."""
+    for setting in _FILES:
+        path = getattr(config, setting)
+        if path is not None:
+            require_file(Path(path))
 
 
 def content_hashes(config: FilesConfig) -> dict[str, str]:

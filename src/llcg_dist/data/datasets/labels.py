@@ -28,13 +28,14 @@ class Labels:
         return "multiclass" if self.values.ndim == 1 else "multilabel"
 
 
-def read_labels(path: Path, config: FilesConfig, nodes: NodeIds) -> Labels:
+def read_labels(path: Path, config: FilesConfig, nodes: NodeIds, classes: Array | None = None) -> Labels:
     """`node,label` has a class per node; `node` and two or more other columns of 0 and 1 have a label per column.
 
-    A node without a row has no known label. In an .npy file row i is node i.
+    A node without a row has no known label. In an .npy file row i is node i. `classes`: the names that a model knows;
+    without, those in the file are all there are.
     """
     if is_npy(path):
-        return read_npy_labels(path, nodes)
+        return read_npy_labels(path, nodes, classes)
     node, label = config.columns.node, config.columns.label
     table = read_table(path, config, ["node"], text=[*nodes.text_columns([node]), label])
     columns = [column for column in table.columns if column != node]
@@ -48,10 +49,17 @@ def read_labels(path: Path, config: FilesConfig, nodes: NodeIds) -> Labels:
     if len(table) == 0:
         raise UserError(f"{path}: has no row; some nodes need labels")
     order = nodes.row_of_each_node(table)
-    return _multiclass(table, label, order) if label in columns else _multilabel(table, columns, order)
+    if label in columns:
+        return _multiclass(table, label, order, classes)
+    if classes is not None:
+        if sorted(columns) != sorted(map(str, classes)):
+            has, needs = (", ".join(map(repr, names[:8])) for names in (columns, [str(name) for name in classes]))
+            raise UserError(f"{path}: has the labels {has}; the model was trained with {needs}")
+        columns = [str(name) for name in classes]
+    return _multilabel(table, columns, order)
 
 
-def _multiclass(table: Table, label: str, order: Array) -> Labels:
+def _multiclass(table: Table, label: str, order: Array, known_classes: Array | None) -> Labels:
     """Labels from the column of classes, of numbers or names; an empty cell is an unknown label."""
     cells = table.frame[label]
     known = cells.notna().to_numpy()
@@ -63,7 +71,8 @@ def _multiclass(table: Table, label: str, order: Array) -> Labels:
         raise UserError(f"{table.location(row)}: column {label!r} is {cells.iloc[row]}, out of range: {rule}")
     named = cells[known].astype(str).to_numpy(np.str_) if numbers is None else numbers
     rows = np.flatnonzero(known)
-    values, classes = class_numbers(named, f"{table.path}: column {label!r}", lambda i: cell_of(table, label, rows[i]))
+    source = f"{table.path}: column {label!r}"
+    values, classes = class_numbers(named, source, lambda i: cell_of(table, label, rows[i]), known_classes)
     of_rows = np.full(len(table), -1, np.int64)
     of_rows[known] = values
     return Labels(_of_nodes(of_rows, order, -1), _of_nodes(known, order, False), classes)
@@ -73,14 +82,28 @@ def cell_of(table: Table, column: str, row: int) -> str:
     return f"{table.location(row)}: column {column!r}"
 
 
-def class_numbers(named: Array, source: str, location: Callable[[int], str]) -> tuple[Array, Array]:
+def class_numbers(
+    named: Array, source: str, location: Callable[[int], str], known_classes: Array | None = None
+) -> tuple[Array, Array]:
     """([n] numbers 0..C-1, [C] names) of classes given as names or whole numbers; `location` says where each stands."""
+    if known_classes is not None:
+        return _numbers_among(named, known_classes, location), known_classes
     classes, index = np.unique(named, return_inverse=True)
     if len(classes) < 2:
         raise UserError(f"{source} has {len(classes)} class(es); it needs at least 2")
     if named.dtype.kind != "U":
         _require_consecutive(named, classes, location)
     return index, classes
+
+
+def _numbers_among(named: Array, classes: Array, location: Callable[[int], str]) -> Array:
+    """[n] numbers of classes that a model knows; UserError for any other."""
+    numbers = {str(name): number for number, name in enumerate(classes)}
+    found = np.array([numbers.get(str(name), -1) for name in named], np.int64)
+    if len(unknown := np.flatnonzero(found < 0)):
+        names = ", ".join(map(str, classes[:8])) + (", …" if len(classes) > 8 else "")
+        raise UserError(f"{location(unknown[0])} is {named[unknown[0]]}, no class of the model: it knows {names}")
+    return found
 
 
 def _require_consecutive(numbers: Array, classes: Array, location: Callable[[int], str]) -> None:
@@ -120,15 +143,17 @@ def _multilabel(table: Table, columns: list[str], order: Array) -> Labels:
     return Labels(_of_nodes(values, order, 0), _of_nodes(known, order, False), names)
 
 
-def read_npy_labels(path: Path, nodes: NodeIds) -> Labels:
+def read_npy_labels(path: Path, nodes: NodeIds, classes: Array | None) -> Labels:
     """[N] classes as numbers (-1 or NaN: unknown) or as text (empty: unknown), or [N, C] of 0 and 1, one per label."""
     values = read_npy(path, "fiubU")
     nodes.require_row_of_each(path, values)
     values = np.asarray(values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values)
     if values.ndim == 1:
-        return _npy_multiclass(path, values)
+        return _npy_multiclass(path, values, classes)
     if values.ndim != 2 or values.dtype.kind == "U":
         raise UserError(f"{path}: must hold a class per node, [N], or a 0 or 1 per node and label, [N, C]")
+    if classes is not None and values.shape[1] != len(classes):
+        raise UserError(f"{path}: has {values.shape[1]} labels a node; the model was trained with {len(classes)}")
     known: Array = ~np.all(np.isnan(values.astype(np.float64)), axis=1)
     wrong = np.argwhere(known[:, None] & ~np.isin(values, (0, 1)))
     if len(wrong):
@@ -137,7 +162,7 @@ def read_npy_labels(path: Path, nodes: NodeIds) -> Labels:
     return Labels(np.where(known[:, None], values, 0).astype(np.float32), known, np.arange(values.shape[1]))
 
 
-def _npy_multiclass(path: Path, values: Array) -> Labels:
+def _npy_multiclass(path: Path, values: Array, known_classes: Array | None) -> Labels:
     if values.dtype.kind == "U":
         known, named = values != "", values
     else:
@@ -149,7 +174,7 @@ def _npy_multiclass(path: Path, values: Array) -> Labels:
             raise UserError(f"{path}: row {fractions[0]} is {numbers[fractions[0]]}, out of range: {rule}")
         named = np.where(known, numbers, 0).astype(np.int64)
     rows = np.flatnonzero(known)
-    index, classes = class_numbers(named[known], f"{path}", lambda i: f"{path}: row {rows[i]}")
+    index, classes = class_numbers(named[known], f"{path}", lambda i: f"{path}: row {rows[i]}", known_classes)
     labels = np.full(len(values), -1, np.int64)
     labels[known] = index
     return Labels(labels, known, classes)

@@ -16,7 +16,7 @@ def load(config: OwnConfig) -> Graph:
     return to_graph(_call(config), config)
 
 
-def load_unlabelled(config: OwnConfig) -> Graph:
+def load_to_predict(config: OwnConfig, trained: Graph) -> Graph:
     return to_unlabelled_graph(_call(config), config.described)
 
 

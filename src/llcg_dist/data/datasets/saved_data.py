@@ -19,7 +19,7 @@ def load(config: PygConfig) -> Graph:
     return to_graph(_read(config), config)
 
 
-def load_unlabelled(config: PygConfig) -> Graph:
+def load_to_predict(config: PygConfig, trained: Graph) -> Graph:
     return to_unlabelled_graph(_read(config), config.described)
 
 

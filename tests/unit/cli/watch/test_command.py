@@ -2,6 +2,7 @@
 
 import json
 import os
+import platform
 import pty
 import subprocess
 import sys
@@ -12,6 +13,8 @@ from pathlib import Path
 import pytest
 
 from llcg_dist.cli.main import run as llcg
+from llcg_dist.cli.watch import command
+from llcg_dist.job.run_dir import RunLock
 from tests.helpers.run_records import ROW, write_run
 
 
@@ -54,6 +57,24 @@ def test_a_pipe_gets_a_line_for_each_round_until_the_run_is_finished(
     said = capsys.readouterr().out.splitlines()
     assert [line.split(",")[0] for line in said[:3]] == ["round 1/3", "round 2/3", "round 3/3"]
     assert any(line.endswith("finished") for line in said)
+
+
+def test_the_view_ends_where_the_run_was_stopped(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """But not at once: it may be on its way again."""
+    monkeypatch.setattr(command, "RESTART_SECONDS", 0.5)
+    run = started(tmp_path / "a")
+    (run / "starts.json").write_text(json.dumps([{"command": "llcg train", "host": platform.node()}]))
+    begun = time.monotonic()
+    assert llcg(["watch", str(run), "--every=0.02"]) == 1
+    assert time.monotonic() - begun > 0.5
+    assert f"no process works on it: go on with: llcg train run_dir={run}" in capsys.readouterr().out
+    with RunLock(run):
+        others = threading.Thread(target=go_on, args=[run])
+        others.start()
+        assert llcg(["watch", str(run), "--every=0.02"]) == 0
+    others.join()
 
 
 def test_a_terminal_gets_panels_and_its_prompt_back(tmp_path: Path) -> None:

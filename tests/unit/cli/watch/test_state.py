@@ -2,6 +2,7 @@
 
 import json
 import os
+import platform
 import time
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,9 @@ from typing import Any
 import pytest
 
 from llcg_dist.cli.watch.state import read_state
+from llcg_dist.cli.watch.view import status_line
 from llcg_dist.errors import UserError
+from llcg_dist.job.run_dir import RunLock
 from tests.helpers.run_records import write_run
 
 
@@ -59,6 +62,42 @@ def test_a_run_that_writes_nothing_any_more(tmp_path: Path) -> None:
     earlier = time.time() - 100
     os.utime(run / "metrics.jsonl", (earlier, earlier))
     assert read_state(run).is_silent
+    (run / "logs").mkdir()
+    (run / "logs" / "server.log").write_text("resumed")
+    assert not read_state(run).is_silent
+
+
+def started_here(run: Path, command: str, host: str = platform.node(), seconds_ago: float = 0) -> Path:
+    """Adds starts.json; the last row was written so many seconds ago."""
+    (run / "starts.json").write_text(json.dumps([{"command": command, "host": host, "date": "2026-01-01"}]))
+    earlier = time.time() - seconds_ago
+    os.utime(run / "metrics.jsonl", (earlier, earlier))
+    return run
+
+
+def test_a_run_whose_process_is_gone_has_stopped(tmp_path: Path) -> None:
+    run = started_here(running(tmp_path / "a"), "llcg train algorithm.K=4")
+    state = read_state(run)
+    assert state.running is False
+    assert status_line(state).endswith(
+        f"; no process works on it: go on with: llcg train algorithm.K=4 run_dir={tmp_path}/a"
+    )
+    started_here(run, "llcg train -m algorithm.K=1,2", seconds_ago=30)
+    assert status_line(read_state(run)).endswith(": go on with: llcg train -m algorithm.K=1,2")
+    with RunLock(run):
+        assert read_state(run).running
+        assert status_line(read_state(run)).endswith(" s left")
+        started_here(run, "llcg train", seconds_ago=100)
+        assert status_line(read_state(run)).endswith(f"no round for 100 s: stuck? See {run}/logs")
+    (run / "summary.json").write_text(json.dumps({"num_rounds": 3}))
+    assert read_state(run).running is None
+
+
+def test_a_run_of_another_host_may_be_stopped_or_stuck(tmp_path: Path) -> None:
+    run = started_here(running(tmp_path / "a"), "llcg train run_dir=here", "elsewhere", seconds_ago=100)
+    state = read_state(run)
+    assert state.running is None
+    assert "no round for 100 s: stopped (then go on with: llcg train run_dir=here), or stuck?" in status_line(state)
 
 
 def test_a_job_that_is_starting_has_no_records_yet(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import torch
 
 from llcg_dist.config.compose import load_config
 from llcg_dist.config.own_data import MemoryConfig, OwnConfig, PygConfig
-from llcg_dist.data.datasets import content_hashes, load_dataset, load_unlabelled
+from llcg_dist.data.datasets import content_hashes, load_dataset, load_to_predict
 from llcg_dist.data.datasets.memory import graph_digest, in_memory
 from llcg_dist.data.partition import ensure_store
 from llcg_dist.errors import UserError
@@ -83,11 +83,11 @@ def test_a_graph_in_memory_is_found_while_it_is_there() -> None:
 def test_graphs_to_predict_on_need_no_labels(tmp_path: Path) -> None:
     unlabelled = data_of(GRAPH, y=None, train_mask=None, val_mask=None, test_mask=None)
     for config in (saved(tmp_path, unlabelled), OwnConfig(target=LOAD, options={"nodes": 60})):
-        graph = load_unlabelled(config)
+        graph = load_to_predict(config, GRAPH)
         assert (graph.features == GRAPH.features).all()
         assert (graph.indices == GRAPH.indices).all()
         assert (graph.labels == -1).all()
-    sample = load_unlabelled(OwnConfig(target=LOAD, options={"nodes": 60}, subset=20))
+    sample = load_to_predict(OwnConfig(target=LOAD, options={"nodes": 60}, subset=20), GRAPH)
     assert (sample.num_nodes, set(sample.labels)) == (20, {-1})
 
 

@@ -81,7 +81,11 @@ def test_predictions_on_another_graph(run: Run, tmp_path: Path) -> None:
     table = run.predict(new)
     assert table["node"].tolist() == list(range(40))
     torch.save(new, tmp_path / "new.pt")
-    assert run.predict(f"dataset=pyg dataset.path={tmp_path / 'new.pt'}").equals(table)
+    saved = ["dataset=pyg", f"dataset.path={tmp_path / 'new.pt'}"]
+    assert run.predict(saved).equals(table)
+    out = predict([f"run_dir={run.path}", *saved, f"out={tmp_path / 'new.parquet'}"])
+    assert pd.read_parquet(out).equals(table)
+    assert run.predict("dataset=own dataset.target=tests.helpers.own_data.load").shape == (120, 3)
     with torch.no_grad():
         assert run.model()(new.x, new.edge_index).argmax(dim=1).tolist() == table["class"].tolist()
     with pytest.raises(UserError, match=r"^data: 3 features a node, the model in .* was trained with 5"):

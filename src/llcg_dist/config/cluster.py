@@ -36,6 +36,8 @@ class CheckpointConfig(Section):
     """How many whole checkpoints stay on the disk."""
     dir: str | None = None
     """Folder of the checkpoints; default <run_dir>/checkpoints. May be a disk of each host's own."""
+    mirror: str | None = None
+    """A second folder, of this run alone and on another disk, for what the server needs to go on."""
 
     def check(self) -> None:
         super().check()

@@ -9,8 +9,8 @@ from llcg_dist.config.schema import Config
 
 # Keys of paths and network interfaces. They do not change what a job computes, so hosts of one job may differ in them.
 LOCATION_KEYS = {
-    "run_dir", "partition.root", "dataset.root", "checkpoint.dir", "evaluate.scratch", "cluster.interface",
-    "cluster.start",
+    "run_dir", "partition.root", "dataset.root", "checkpoint.dir", "checkpoint.mirror", "evaluate.scratch",
+    "cluster.interface", "cluster.start",
 }  # fmt: skip
 
 # Keys that may differ when a run is resumed: none of them changes the model that the run ends with.

@@ -32,6 +32,7 @@ class Resume(StrEnum):
     auto = "auto"
     must = "must"
     never = "never"
+    fresh = "fresh"
 
 
 class Verify(StrEnum):
@@ -58,7 +59,8 @@ class Config(Section):
     on_nonfinite: OnNonfinite = OnNonfinite.fail
     """When a machine sends NaN or infinity: fail, or skip (average the others, and give it the good model)."""
     resume: Resume = Resume.auto
-    """auto (continue an unfinished run in run_dir), must (fail where there is nothing to continue) or never."""
+    """auto (continue an unfinished run in run_dir), must (fail where there is nothing to continue), never, or fresh
+    (start over, and remove the records and checkpoints that are there)."""
     verify: Verify = Verify.full
     """What is checked of a stored graph before it is used: full (sizes and checksums) or sizes."""
     logger: Loggers = "auto"

@@ -52,13 +52,15 @@ def build_machine(part: OpenPart, start: Start) -> tuple[Machine, MachineCompres
     steps = algorithm.local_steps(start.planned_rounds)
     trainer = _trainer(part, start, model, steps)
     files, keep = CheckpointFiles(part.checkpoints, part_owner(part.part)), config.checkpoint
-    writer = CheckpointWriter(files, keep.every, keep.keep, config.num_rounds, start.round)
+    lost = part.part in start.lost
+    writer = CheckpointWriter(files, keep.every, keep.keep, config.num_rounds, 0 if lost else start.round)
     checkpoints = MachineCheckpoints(writer, trainer, compressor)
-    if start.round:
+    checkpoints.lost = lost
+    if start.round and not lost:
         saved = files.load(start.round)
         with explain_misfit(part_owner(part.part), start.round):
             checkpoints.load(saved)
-    files.drop_after(start.round)  # of rounds that will be repeated
+    files.remove_all() if start.over else files.set_aside_after(start.round)
     meter = LocalGradient(config, view, part.device) if config.diagnostics.every else None
     return Machine(algorithm, steps, trainer, checkpoints, part.fetched, meter), compressor
 

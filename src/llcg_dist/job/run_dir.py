@@ -15,6 +15,7 @@ from llcg_dist.config.compare import resume_conflicts
 from llcg_dist.config.schema import Config, Resume
 from llcg_dist.data.atomic_files import make_folder
 from llcg_dist.errors import UserError
+from llcg_dist.job.resumption import starts_over
 
 _OLD_JOB_WAIT_SECONDS = 30.0
 
@@ -37,18 +38,23 @@ def choose_run_dir(config: Config) -> Path:
 
 def inspect_run_dir(config: Config, run_dir: Path) -> RunState:
     """What the folder holds. Raises UserError where these settings must not go on in it."""
-    if not (run_dir / "config.yaml").exists():
-        if (run_dir / "metrics.jsonl").exists():
-            raise UserError(f"run_dir={run_dir}: holds records without a config.yaml; choose another folder")
-        if config.resume == Resume.must:
-            raise UserError(f"resume=must: there is no run to continue in run_dir={run_dir}")
+    mirror = config.checkpoint.mirror
+    places = [f"run_dir={run_dir}"] + ([f"checkpoint.mirror={mirror}"] if mirror else [])
+    with_settings = [place for place in places if (_folder(place) / "config.yaml").exists()]
+    for place in places:
+        if place not in with_settings and (_folder(place) / "metrics.jsonl").exists() and not with_settings:
+            raise UserError(f"{place}: holds records without a config.yaml; choose another folder")
+    if not with_settings and config.resume == Resume.must:
+        raise UserError(f"resume=must: there is no run to continue in run_dir={run_dir}")
+    if not with_settings or starts_over(config):
         return RunState.NEW
-    if config.resume == Resume.never:
-        raise UserError(f"resume=never: run_dir={run_dir} holds another run's records; choose another folder")
-    conflicts = resume_conflicts(_read_settings(run_dir / "config.yaml"), config)
-    if conflicts:
-        rule = f"holds a run with other settings: {', '.join(conflicts)}; choose another folder"
-        raise UserError(f"run_dir={run_dir}: {rule}")
+    for place in with_settings:
+        if config.resume == Resume.never:
+            raise UserError(f"resume=never: {place} holds another run's records; choose another folder")
+        conflicts = resume_conflicts(_read_settings(_folder(place) / "config.yaml"), config)
+        if conflicts:
+            rule = f"holds a run with other settings: {', '.join(conflicts)}"
+            raise UserError(f"{place}: {rule}; choose another folder, or start over with resume=fresh")
     return RunState.FINISHED if _finished_rounds(run_dir) >= config.num_rounds else RunState.UNFINISHED
 
 
@@ -77,6 +83,10 @@ class RunLock:
 
     def __exit__(self, *exception: object) -> None:
         os.close(self._folder)
+
+
+def _folder(place: str) -> Path:
+    return Path(place.partition("=")[2])
 
 
 def _finished_rounds(run_dir: Path) -> int:

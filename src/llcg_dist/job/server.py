@@ -7,7 +7,7 @@ from torch import Tensor
 
 from llcg_dist.algorithms.base import Algorithm
 from llcg_dist.comm.channel import ServerChannel
-from llcg_dist.comm.messages import Finish
+from llcg_dist.comm.messages import Finish, Restore
 from llcg_dist.job.observer import Observer
 from llcg_dist.job.round_loop import run_rounds
 from llcg_dist.job.server_checkpoints import ServerCheckpoints
@@ -35,10 +35,19 @@ class Server:
     def train(self, audit: Callable[[], Row | None] = lambda: None) -> Row:
         """All rounds that are left; returns the summary, which it also writes. `audit` is asked after the last
         exchange for its verdict on what crossed."""
-        theta = run_rounds(self, *self._checkpoints.start())
+        theta, first_round, unrecorded = self._checkpoints.start()
+        if self._checkpoints.lost_parts:
+            self._restore_machines(first_round - 1)
+        theta = run_rounds(self, theta, first_round, unrecorded)
         self.channel.send(Finish(self.num_rounds, durable_round=self.durable_round))
         self._checkpoints.finish()
         return self._observer.finish(theta, self.channel.ledger, audit())
+
+    def _restore_machines(self, round_: int) -> None:
+        """Some have lost their checkpoints of the round that the run goes on from: all get what is shared with them."""
+        for vector in (*self.algorithm.shared_state(self), None):
+            self.channel.send(Restore(round_, vector))
+            self.channel.replies()
 
     @property
     def durable_round(self) -> int:

@@ -1,8 +1,9 @@
 """Builds the server of a run: construction apart from behaviour."""
 
 import statistics
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -24,13 +25,16 @@ from llcg_dist.data.rows import Array
 from llcg_dist.data.store import Shard
 from llcg_dist.data.views import GraphView
 from llcg_dist.job.checkpoint import SERVER_OWNER, CheckpointFiles, CheckpointWriter, explain_misfit
+from llcg_dist.job.mirrored_files import MirroredFiles
 from llcg_dist.job.observer import Observer
+from llcg_dist.job.resumption import losses, starts_over
 from llcg_dist.job.server import Server
 from llcg_dist.job.server_checkpoints import ServerCheckpoints, ServerState, planned_rounds
 from llcg_dist.job.start import Start, checkpoint_folder
 from llcg_dist.models import build_model
 from llcg_dist.models.stages import GraphModel
 from llcg_dist.records.console import Progress
+from llcg_dist.records.mirror import RecordsMirror
 from llcg_dist.records.recorder import Recorder
 from llcg_dist.records.rows import read_rows
 from llcg_dist.sampling.minibatch import fanouts_per_layer
@@ -59,10 +63,20 @@ class OpenRun:
     full: Shard
     """The full graph."""
     device: str
+    restored: list[str] = field(default_factory=list)
+    """Records that were copied from checkpoint.mirror."""
 
-    @property
+    @cached_property
+    def records_mirror(self) -> RecordsMirror | None:
+        mirror = self.config.checkpoint.mirror
+        return RecordsMirror(Path(mirror)) if mirror else None
+
+    @cached_property
     def checkpoints(self) -> CheckpointFiles:
-        return CheckpointFiles(checkpoint_folder(self.config, self.run_dir), SERVER_OWNER)
+        folder, mirror = checkpoint_folder(self.config, self.run_dir), self.config.checkpoint.mirror
+        if mirror and self.records_mirror:
+            return MirroredFiles(folder, Path(mirror), self.records_mirror)
+        return CheckpointFiles(folder, SERVER_OWNER)
 
     @property
     def train_nodes(self) -> list[int]:
@@ -80,8 +94,9 @@ class OpenRun:
         return build_model(self.config.model, self.full.graph.num_features, self.full.graph.num_classes)
 
 
-def start_after(run: OpenRun, round_: int) -> Start:
-    """What all ranks are told where the run goes on after the checkpoint of `round_` (0: starts anew)."""
+def start_after(run: OpenRun, round_: int, lost: Sequence[int] = ()) -> Start:
+    """What all ranks are told where the run goes on after the checkpoint of `round_` (0: starts anew); the parts `lost`
+    have none of it."""
     config, graph = run.config, run.full.graph
     saved = run.checkpoints.load(round_) if round_ else {}
     with explain_misfit(SERVER_OWNER, round_):
@@ -90,7 +105,7 @@ def start_after(run: OpenRun, round_: int) -> Start:
     if config.train.local_loss == LocalLoss.calibrated:
         labels = torch.from_numpy(graph.labels[graph.nodes_in(TRAIN)])
         shares = class_shares(labels, graph.num_classes).tolist()
-    return Start(round_, planned, saved.get("elapsed", 0.0), shares)
+    return Start(round_, planned, saved.get("elapsed", 0.0), starts_over(config), list(lost), shares)
 
 
 def build_server(
@@ -112,7 +127,7 @@ def build_server(
     state = ServerState(algorithm, corrector, compressor, ledger, recorder, start.planned_rounds)
     files = run.checkpoints
     writer = CheckpointWriter(files, config.checkpoint.every, config.checkpoint.keep, config.num_rounds, start.round)
-    checkpoints = ServerCheckpoints(files, writer, state, recorder, start.round, initial)
+    checkpoints = ServerCheckpoints(files, writer, state, recorder, start, initial)
     kinds, evaluate = scored_statistics(config), config.evaluate
     stats_kind = config.algorithm.batchnorm_stats
     evaluator = Evaluator(run.full.graph, run.new_model(), stats_kind, evaluate.chunk, evaluate.scratch, kinds)
@@ -144,8 +159,17 @@ def _recorder(run: OpenRun, start: Start, paper_bytes: int) -> Recorder:
         "metric": run.full.graph.metric,
         "paper_mb_per_round": algorithm.num_machines * paper_bytes / 1e6 if algorithm.trains_on_parts else 0.0,
         "halo_bytes": sum(halo_bytes(run.config, run.store)) if halo else 0,
+        "start": _what_happened(run, start),
     }
-    return Recorder(run.config, run.run_dir, start.round, start.elapsed, constants, progress.round)
+    recorder = Recorder(run.config, run.run_dir, start.round, start.elapsed, constants, progress.round)
+    recorder.mirror = run.records_mirror
+    return recorder
+
+
+def _what_happened(run: OpenRun, start: Start) -> dict[str, Any]:
+    """What starts.json says of a start that could not go on as if nothing had been."""
+    lost = losses(start.lost, start.round, run.algorithm.machine_state())
+    return ({"lost": lost} if lost else {}) | ({"restored": run.restored} if run.restored else {})
 
 
 def _diagnostics(run: OpenRun) -> Diagnostics | None:

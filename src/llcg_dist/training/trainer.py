@@ -2,7 +2,7 @@
 steps (lines 12-17), which run the same loop on the full graph and with other settings.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -137,6 +137,26 @@ class Trainer:
     def load_optimizer_state(self, state: dict[str, Any]) -> None:
         """Restores the optimiser's state_dict of a checkpoint."""
         self._optimizer.load_state_dict(state)
+
+    def moments(self) -> list[Tensor]:
+        """Adam's exp_avg and exp_avg_sq as flat vectors over all learned parameters, and the step of each parameter;
+        nothing where the optimiser has no state."""
+        states = list(self._optimizer.state_dict()["state"].values())
+        names = ("exp_avg", "exp_avg_sq", "step") if states else ()
+        return [torch.cat([state[name].reshape(-1).cpu() for state in states]) for name in names]
+
+    def load_moments(self, vectors: Sequence[Tensor]) -> None:
+        """Takes over what `moments` gave of another trainer of the same model."""
+        if not vectors:
+            return
+        parameters, (means, squares, steps) = list(self._model.parameters()), vectors
+        sizes = [parameter.numel() for parameter in parameters]
+        split = zip(parameters, means.split(sizes), squares.split(sizes), steps, strict=True)
+        states = {
+            index: {"exp_avg": mean.view_as(p).clone(), "exp_avg_sq": square.view_as(p).clone(), "step": step.clone()}
+            for index, (p, mean, square, step) in enumerate(split)
+        }
+        self._optimizer.load_state_dict(self._optimizer.state_dict() | {"state": states})
 
     def reset_optimizer(self) -> None:
         """Drops the optimiser's moments."""

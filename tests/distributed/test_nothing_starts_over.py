@@ -204,10 +204,16 @@ def test_processes_do_the_same(root: Path) -> None:
     lose(root / "in_ranks_int8", "part0")
     copy(root, "int8", "on_loopback_int8")
     lose(root / "on_loopback_int8", "part0")
+    mirrored = [*TINY, f"checkpoint.mirror={root}/mirror_ranks", f"checkpoint.dir={root}/disk_ranks"]
+    shutil.rmtree(stopped(root, "in_ranks_adam", STOP, *mirrored))
+    for path in (root / "disk_ranks").glob("server-*"):
+        path.unlink()
     settings = [*TINY, "algorithm.exchange_dtype=int8"]
-    audited = ["cluster.audit=true"]
-    in_ranks(root, {"in_ranks_sgd": [*SGD, *audited], "in_ranks_int8": [*settings, *audited]})
+    jobs = {"in_ranks_sgd": SGD, "in_ranks_int8": settings, "in_ranks_adam": mirrored}
+    in_ranks(root, {name: [*job, "cluster.audit=true"] for name, job in jobs.items()})
     on_loopback(root, "on_loopback_int8", *settings)
     assert model_bytes(root / "in_ranks_sgd") == model_bytes(root / "sgd")
+    assert model_bytes(root / "in_ranks_adam") == model_bytes(root / "adam")
+    assert rows_without_times(root / "in_ranks_adam") == rows_without_times(root / "adam")
     assert model_bytes(root / "in_ranks_int8") == model_bytes(root / "on_loopback_int8")
     assert [entry["part"] for entry in summary(root / "in_ranks_int8")["lost"]] == [0]

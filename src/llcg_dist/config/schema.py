@@ -14,7 +14,7 @@ from llcg_dist.config.datasets import DatasetConfig
 from llcg_dist.config.model import ModelConfig
 from llcg_dist.config.partition import PartitionConfig
 from llcg_dist.config.section import Section
-from llcg_dist.config.train import DiagnosticsConfig, EvaluateConfig, SamplingConfig, TrainConfig
+from llcg_dist.config.train import DiagnosticsConfig, EarlyStopConfig, EvaluateConfig, SamplingConfig, TrainConfig
 
 LOGGERS = ("tensorboard", "mlflow", "wandb")
 if TYPE_CHECKING:
@@ -49,6 +49,7 @@ class Config(Section):
     train: TrainConfig = field(default_factory=TrainConfig)
     sampling: SamplingConfig = field(default_factory=SamplingConfig)
     evaluate: EvaluateConfig = field(default_factory=EvaluateConfig)
+    early_stop: EarlyStopConfig = field(default_factory=EarlyStopConfig)
     diagnostics: DiagnosticsConfig = field(default_factory=DiagnosticsConfig)
     checkpoint: CheckpointConfig = field(default_factory=CheckpointConfig)
     cluster: ClusterConfig = field(default_factory=ClusterConfig)
@@ -56,6 +57,8 @@ class Config(Section):
     """R, the rounds of communication."""
     seed: int = 0
     """Seed of the model's initial weights, the mini-batches, the sampling and dropout."""
+    init_from: str | None = None
+    """Start from these weights: a run's folder (its best.pt, else model.pt), or a file of a state_dict."""
     on_nonfinite: OnNonfinite = OnNonfinite.fail
     """When a machine sends NaN or infinity: fail, or skip (average the others, and give it the good model)."""
     resume: Resume = Resume.auto

@@ -48,7 +48,7 @@ from llcg_dist.job.loopback import LoopbackHub
 from llcg_dist.job.process import Rank, keep_freed_memory, log_to
 from llcg_dist.job.processes import ProcessHub, join_cluster, work
 from llcg_dist.job.resumption import choose_round, losses, refuse_to_start_over, starts_over
-from llcg_dist.job.run_dir import RunLock, RunState, choose_run_dir, inspect_run_dir
+from llcg_dist.job.run_dir import RunLock, RunState, choose_run_dir, finished_line, inspect_run_dir
 from llcg_dist.job.server import Server
 from llcg_dist.job.server_factory import OpenRun, build_server, start_after
 from llcg_dist.job.start import Start
@@ -121,7 +121,7 @@ def serve(config: Config, algorithm: Algorithm, hub: ServerHub) -> None:
             restored = _restore_records(config, run_dir)
             if state is RunState.FINISHED:
                 tell_all(hub, Leave())
-                say_finished(run_dir)
+                say(finished_line(run_dir))
                 hub.finished_before(run_dir)
                 return
             server, start_round = _start(config, algorithm, hub, run_dir, state, restored)
@@ -177,7 +177,3 @@ def _choose_start(run: OpenRun, checkpoints: Sequence[Sequence[int]], state: Run
         say(f"warning: {loss_line(loss)}")
         log.warning(loss_line(loss))
     return start_after(run, round_, lost)
-
-
-def say_finished(run_dir: Path) -> None:
-    say(f"{run_dir} holds a finished run: nothing to do (raise num_rounds to go on, or choose another run_dir)")

@@ -16,6 +16,8 @@ from llcg_dist.config.schema import Config, Resume
 from llcg_dist.data.atomic_files import make_folder
 from llcg_dist.errors import UserError
 from llcg_dist.job.resumption import starts_over
+from llcg_dist.records.reading import readable_rows
+from llcg_dist.training.early_stop import EarlyStopping
 
 _OLD_JOB_WAIT_SECONDS = 30.0
 
@@ -55,7 +57,15 @@ def inspect_run_dir(config: Config, run_dir: Path) -> RunState:
         if conflicts:
             rule = f"holds a run with other settings: {', '.join(conflicts)}"
             raise UserError(f"{place}: {rule}; choose another folder, or start over with resume=fresh")
-    return RunState.FINISHED if _finished_rounds(run_dir) >= config.num_rounds else RunState.UNFINISHED
+    return RunState.FINISHED if _is_finished(config, run_dir) else RunState.UNFINISHED
+
+
+def finished_line(run_dir: Path) -> str:
+    """For the user: there is nothing to do, and why."""
+    reason = _summary(run_dir).get("stop_reason")
+    state = f"holds a run that stopped early: {reason}" if reason else "holds a finished run"
+    longer = "early_stop.patience" if reason else "num_rounds"
+    return f"{run_dir} {state}: nothing to do (raise {longer} to go on, or choose another run_dir)"
 
 
 class RunLock:
@@ -89,11 +99,23 @@ def _folder(place: str) -> Path:
     return Path(place.partition("=")[2])
 
 
-def _finished_rounds(run_dir: Path) -> int:
+def _is_finished(config: Config, run_dir: Path) -> bool:
+    """Whether summary.json is of all the rounds that these settings ask for."""
+    summary = _summary(run_dir)
+    done = summary.get("num_rounds", 0)
+    if not isinstance(done, int) or not done:
+        return False
+    stops_there = summary.get("stopped_early") and done >= EarlyStopping(config, readable_rows(run_dir)).last_round
+    return done >= config.num_rounds or bool(stops_there)
+
+
+def _summary(run_dir: Path) -> dict[str, Any]:
+    """summary.json; empty where there is none that can be read."""
     try:
-        return int(json.loads((run_dir / "summary.json").read_text())["num_rounds"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return 0
+        content = json.loads((run_dir / "summary.json").read_text())
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return content if isinstance(content, dict) else {}
 
 
 def _read_settings(path: Path) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """Builds the server of a run: construction apart from behaviour."""
 
+import logging
 import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -20,11 +21,13 @@ from llcg_dist.config.schema import Config
 from llcg_dist.config.train import LocalLoss
 from llcg_dist.data.cut import correction_nodes
 from llcg_dist.data.derived import DataAccess, halo_bytes
-from llcg_dist.data.graph import TRAIN
+from llcg_dist.data.graph import TRAIN, VAL
 from llcg_dist.data.rows import Array
 from llcg_dist.data.store import Shard
 from llcg_dist.data.views import GraphView
+from llcg_dist.errors import UserError
 from llcg_dist.job.checkpoint import SERVER_OWNER, CheckpointFiles, CheckpointWriter, explain_misfit
+from llcg_dist.job.initial_weights import InitialWeights, read_initial_weights
 from llcg_dist.job.mirrored_files import MirroredFiles
 from llcg_dist.job.observer import Observer
 from llcg_dist.job.resumption import losses, starts_over
@@ -49,6 +52,8 @@ from llcg_dist.training.learning_rate import LearningRates
 from llcg_dist.training.loss import class_shares
 from llcg_dist.training.screening import Screener
 from llcg_dist.training.trainer import StepSettings, Trainer
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -90,6 +95,12 @@ class OpenRun:
         """The part of every node, where there are parts."""
         return self.full.extra["assignment"] if self.algorithm.trains_on_parts else None
 
+    @cached_property
+    def initial_weights(self) -> InitialWeights | None:
+        """Of a warm start; UserError where they do not fit."""
+        place = self.config.init_from
+        return read_initial_weights(place, self.new_model()) if place else None
+
     def new_model(self) -> GraphModel:
         return build_model(self.config.model, self.full.graph.num_features, self.full.graph.num_classes)
 
@@ -99,6 +110,8 @@ def start_after(run: OpenRun, round_: int, lost: Sequence[int] = ()) -> Start:
     have none of it."""
     config, graph = run.config, run.full.graph
     saved = run.checkpoints.load(round_) if round_ else {}
+    if not round_:
+        _require_what_it_begins_with(run)
     with explain_misfit(SERVER_OWNER, round_):
         planned = planned_rounds(saved, config.num_rounds)
     shares = None
@@ -108,6 +121,16 @@ def start_after(run: OpenRun, round_: int, lost: Sequence[int] = ()) -> Start:
     return Start(round_, planned, saved.get("elapsed", 0.0), starts_over(config), list(lost), shares)
 
 
+def _require_what_it_begins_with(run: OpenRun) -> None:
+    """Raises UserError, before any machine is built, for what only the data and the file of a warm start can tell."""
+    weights = run.initial_weights
+    if weights:
+        log.info("begins with the weights in %s (sha256 %s)", weights.path, weights.sha256)
+    patience = run.config.early_stop.patience
+    if patience and not len(run.full.graph.nodes_in(VAL)):
+        raise UserError(f"early_stop.patience={patience}: the graph has no validation nodes to judge by; leave it off")
+
+
 def build_server(
     run: OpenRun, start: Start, make_transport: Callable[[Codec], ServerTransport], ledger: Ledger
 ) -> Server:
@@ -115,6 +138,8 @@ def build_server(
     config, algorithm = run.config, run.algorithm
     seeding.seed_torch(seeding.generator(config.seed, seeding.INITIAL_WEIGHTS_STREAM, 0))
     model = run.new_model()
+    if start.round == 0 and run.initial_weights:
+        model.load_state_dict(run.initial_weights.state)
     initial, statistics = flatten(model), statistics_mask(model)
     steps = algorithm.local_steps(start.planned_rounds)
     corrector = _corrector(run, start, model, steps)
@@ -167,9 +192,11 @@ def _recorder(run: OpenRun, start: Start, paper_bytes: int) -> Recorder:
 
 
 def _what_happened(run: OpenRun, start: Start) -> dict[str, Any]:
-    """What starts.json says of a start that could not go on as if nothing had been."""
+    """What starts.json says of a start besides its round: the weights it began with, and what was lost."""
     lost = losses(start.lost, start.round, run.algorithm.machine_state())
-    return ({"lost": lost} if lost else {}) | ({"restored": run.restored} if run.restored else {})
+    init = run.initial_weights.as_json() if start.round == 0 and run.initial_weights else None
+    happened = {"lost": lost, "restored": run.restored, "init_from": init}
+    return {key: value for key, value in happened.items() if value}
 
 
 def _diagnostics(run: OpenRun) -> Diagnostics | None:

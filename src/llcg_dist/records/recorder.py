@@ -22,6 +22,7 @@ from llcg_dist.records.mirror import RecordsMirror
 from llcg_dist.records.row_file import RowFile
 from llcg_dist.records.rows import RoundResult, Row, read_rows, round_row, statistics_columns
 from llcg_dist.records.starts import STARTS_FILE, read_starts, record_start
+from llcg_dist.training.early_stop import EarlyStopping
 from llcg_dist.training.evaluation import Evaluation
 
 log = logging.getLogger(__name__)
@@ -54,6 +55,7 @@ class Recorder:
         self._started = time.perf_counter() - elapsed
         self._pending_models: dict[str, bytes] = {}
         self.rows = read_rows(run_dir, start_round)
+        self.stopping = EarlyStopping(config, self.rows)
         self._peak_rss_mb_machine: float | None = None
         self._loggers = Loggers(config, run_dir, self.rows)
         self._lost: list[Row] = self._constants.get("start", {}).get("lost", [])
@@ -96,6 +98,8 @@ class Recorder:
         row |= checkpoint_columns
         if result.round == self._start_round + 1 and self._lost:
             row["checkpoint_lost"] = self._lost
+        if self.stopping.see(row):
+            row["early_stop"] = self.stopping.reason
         if result.stats:
             self._peak_rss_mb_machine = max(stats.peak_rss_mb for stats in result.stats)
         losses = " ".join(f"{stats.train_loss:.4f}" for stats in result.stats)
@@ -159,6 +163,7 @@ class Recorder:
         self._metrics.append(self.rows)
         self._metrics.close()
         self._write_models()
+        starts = read_starts(self._run_dir)
         wire, halo_bytes = ledger.as_json(), self._constants.get("halo_bytes", 0)
         summary = self._training_summary() | {
             "paper_mb_per_round": self._constants.get("paper_mb_per_round", 0.0),
@@ -169,7 +174,8 @@ class Recorder:
             "seconds_total": self.elapsed,
             "peak_rss_mb_server": peak_rss_mb_server,
             "peak_rss_mb_machine": self._peak_rss_mb_machine,
-            "lost": [loss for start in read_starts(self._run_dir) for loss in start.get("lost", [])],
+            "lost": [loss for start in starts for loss in start.get("lost", [])],
+            "init_from": starts[0].get("init_from") if starts else None,
         }
         # The halo is copied with the parts before the first round: it is counted apart from the messages.
         verdict = {"audit": audit} if audit else {}
@@ -197,6 +203,8 @@ class Recorder:
             "final_test_score": last["test_score"],
             "final_train_loss": last["train_loss"],
             "local_steps_total": self._sum("local_steps"),
+            "stopped_early": self.stopping.reason is not None,
+            "stop_reason": self.stopping.reason,
         }
 
     def _mean_megabytes(self) -> Row:

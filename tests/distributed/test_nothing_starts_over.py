@@ -1,12 +1,16 @@
 """What is lost with a checkpoint, and that nothing else is. On loopback the same code decides as over processes."""
 
+import os
 import shutil
+import signal
 from pathlib import Path
 
 import pytest
 
 from llcg_dist.errors import UserError
+from llcg_dist.records.reading import readable_rows
 from llcg_dist.records.starts import read_starts
+from tests.helpers.jobs import finish, ranks_of, start_llcg, wait_until
 from tests.helpers.run_files import model_bytes, model_state, rows, rows_without_times, summary
 from tests.helpers.stopping import checkpoint_files, lose, stopped
 from tests.helpers.training import in_ranks, on_loopback
@@ -217,3 +221,18 @@ def test_processes_do_the_same(root: Path) -> None:
     assert rows_without_times(root / "in_ranks_adam") == rows_without_times(root / "adam")
     assert model_bytes(root / "in_ranks_int8") == model_bytes(root / "on_loopback_int8")
     assert [entry["part"] for entry in summary(root / "in_ranks_int8")["lost"]] == [0]
+
+
+@pytest.mark.alone
+def test_a_rank_of_a_fresh_start_dies_and_the_job_goes_on(root: Path, tmp_path: Path) -> None:
+    """resume=fresh is for the first start of a launch; and what is then printed to go on with is not fresh."""
+    settings = [*TINY, f"partition.root={root}/parts", f"run_dir={tmp_path}/run", "num_rounds=3000", "resume=fresh"]
+    shutil.copytree(root / "adam", tmp_path / "run")
+    job = start_llcg("train", *settings, "cluster.max_restarts=1")
+    wait_until(lambda: 5 <= len(readable_rows(tmp_path / "run")) < ROUNDS, job, interval=0.01)  # not the old rows
+    os.kill(ranks_of(job)[1], signal.SIGKILL)
+    wait_until(lambda: len(read_starts(tmp_path / "run")) == 2, job)
+    job.terminate()
+    outcome = finish(job)
+    assert [start["after_round"] > 0 for start in read_starts(tmp_path / "run")] == [False, True]
+    assert "resume=fresh" not in outcome.only_error()

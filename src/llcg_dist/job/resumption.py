@@ -4,21 +4,20 @@ A round that every rank has is exact: the run ends with the bits of an undisturb
 saved, the server's newest round is: it holds the model, and the machine loses only what nobody else knows.
 """
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from llcg_dist.config.schema import Config, Resume
 from llcg_dist.errors import UserError
+from llcg_dist.records.starts import started_by_this_launch
 
 Row = dict[str, Any]
 
 
-def starts_over(config: Config) -> bool:
-    """Whether the user asks for a start from nothing. A restart of the same job does not: it goes on."""
-    restarts = ("TORCHELASTIC_RESTART_COUNT", "SLURM_RESTART_COUNT")
-    return config.resume == Resume.fresh and not any(int(os.environ.get(name) or 0) for name in restarts)
+def starts_over(config: Config, run_dir: Path) -> bool:
+    """Whether the user asks for a start from nothing. A restart of a job that did so goes on."""
+    return config.resume == Resume.fresh and not started_by_this_launch(run_dir)
 
 
 def choose_round(server: Sequence[int], parts: Sequence[Sequence[int]], rows: Sequence[Row]) -> tuple[int, list[int]]:

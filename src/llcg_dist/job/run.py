@@ -131,7 +131,7 @@ def serve(config: Config, algorithm: Algorithm, hub: ServerHub) -> None:
 
 def _restore_records(config: Config, run_dir: Path) -> list[str]:
     """Names of the records that the run directory has lost and checkpoint.mirror still had."""
-    if not config.checkpoint.mirror or starts_over(config):
+    if not config.checkpoint.mirror or starts_over(config, run_dir):
         return []
     restored = restore_records(Path(config.checkpoint.mirror), run_dir)
     if restored:
@@ -165,7 +165,7 @@ def _start(
 
 def _choose_start(run: OpenRun, checkpoints: Sequence[Sequence[int]], state: RunState) -> Start:
     """The round to go on from, and what that costs; `checkpoints`: the rounds that each part has complete ones of."""
-    if starts_over(run.config):
+    if starts_over(run.config, run.run_dir):
         return start_after(run, 0)
     rows = readable_rows(run.run_dir)
     round_, lost = choose_round(run.checkpoints.rounds(), checkpoints, rows)

@@ -48,7 +48,7 @@ def inspect_run_dir(config: Config, run_dir: Path) -> RunState:
             raise UserError(f"{place}: holds records without a config.yaml; choose another folder")
     if not with_settings and config.resume == Resume.must:
         raise UserError(f"resume=must: there is no run to continue in run_dir={run_dir}")
-    if not with_settings or starts_over(config):
+    if not with_settings or starts_over(config, run_dir):
         return RunState.NEW
     for place in with_settings:
         if config.resume == Resume.never:

@@ -118,7 +118,7 @@ def start_after(run: OpenRun, round_: int, lost: Sequence[int] = ()) -> Start:
     if config.train.local_loss == LocalLoss.calibrated:
         labels = torch.from_numpy(graph.labels[graph.nodes_in(TRAIN)])
         shares = class_shares(labels, graph.num_classes).tolist()
-    return Start(round_, planned, saved.get("elapsed", 0.0), starts_over(config), list(lost), shares)
+    return Start(round_, planned, saved.get("elapsed", 0.0), starts_over(config, run.run_dir), list(lost), shares)
 
 
 def _require_what_it_begins_with(run: OpenRun) -> None:

@@ -41,7 +41,27 @@ def origin() -> dict[str, Any]:
         "version": __version__,
         "date": datetime.now().astimezone().isoformat(timespec="seconds"),
         "host": platform.node(),
+        "launch": _launch(),
     }
+
+
+def started_by_this_launch(run_dir: Path) -> bool:
+    """Whether this is a restart: torchrun's agent, or SLURM, has started the run in this folder before."""
+    this = _launch()
+    requeued = bool(int(os.environ.get("SLURM_RESTART_COUNT") or 0))
+    keys = [key for key in ("agent", "slurm_job") if this.get(key) and (key == "agent" or requeued)]
+    launches = [entry["launch"] for entry in read_starts(run_dir) if isinstance(entry.get("launch"), dict)]
+    return any(launch.get(key) == this[key] for launch in launches for key in keys)
+
+
+def _launch() -> dict[str, str]:
+    """Names of who starts this process, and may start it again: torchrun's agent, a job of SLURM."""
+    launch = {"slurm_job": os.environ["SLURM_JOB_ID"]} if "SLURM_JOB_ID" in os.environ else {}
+    if "TORCHELASTIC_RUN_ID" in os.environ:
+        parent = os.getppid()
+        since_boot = Path(f"/proc/{parent}/stat").read_text().rsplit(")", 1)[1].split()[19]  # tells its pid from reuse
+        launch["agent"] = f"{platform.node()} {parent} {since_boot}"
+    return launch
 
 
 def read_starts(run_dir: Path) -> list[dict[str, Any]]:

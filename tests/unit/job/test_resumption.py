@@ -8,6 +8,7 @@ import pytest
 from llcg_dist.config.compose import load_config
 from llcg_dist.errors import UserError
 from llcg_dist.job.resumption import choose_round, refuse_to_start_over, starts_over
+from llcg_dist.records.starts import record_start
 
 Rows = list[dict[str, Any]]
 
@@ -70,13 +71,24 @@ def test_a_run_that_had_checkpoints_does_not_start_over(
         refuse_to_start_over(config, tmp_path, parts, recorded(rows), is_new)
 
 
-def test_a_restart_of_a_fresh_job_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_restart_of_a_fresh_job_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the same agent, or by SLURM; the same command in another shell starts over again."""
     fresh = load_config(["resume=fresh"])
-    assert starts_over(fresh)
-    assert not starts_over(load_config([]))
-    for variable in ("TORCHELASTIC_RESTART_COUNT", "SLURM_RESTART_COUNT"):
-        with monkeypatch.context() as changed:
-            changed.setenv(variable, "0")
-            assert starts_over(fresh)
-            changed.setenv(variable, "1")
-            assert not starts_over(fresh)
+    monkeypatch.delenv("TORCHELASTIC_RUN_ID", raising=False)
+    monkeypatch.delenv("SLURM_RESTART_COUNT", raising=False)
+    assert not starts_over(load_config([]), tmp_path)
+    assert starts_over(fresh, tmp_path)
+    record_start(tmp_path, None, 0)
+    assert starts_over(fresh, tmp_path)
+    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "job")
+    assert starts_over(fresh, tmp_path)
+    record_start(tmp_path, None, 0)
+    assert not starts_over(fresh, tmp_path)
+    monkeypatch.delenv("TORCHELASTIC_RUN_ID")
+    monkeypatch.setenv("SLURM_JOB_ID", "17")
+    record_start(tmp_path, None, 0)
+    assert starts_over(fresh, tmp_path)  # typed again within one allocation
+    monkeypatch.setenv("SLURM_RESTART_COUNT", "1")
+    assert not starts_over(fresh, tmp_path)
+    monkeypatch.setenv("SLURM_JOB_ID", "18")
+    assert starts_over(fresh, tmp_path)

@@ -163,18 +163,23 @@ def test_a_server_one_round_back_keeps_what_is_newer_until_it_is_made_again(root
     assert model_bytes(run_dir) == model_bytes(root / "adam")
 
 
-def test_the_servers_disk_is_lost_and_the_mirror_goes_on(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    mirror, places = root / "mirror", [f"checkpoint.mirror={root}/mirror", f"checkpoint.dir={root}/disk"]
-    run_dir = stopped(root, "mirrored", STOP, *TINY, *places)
+@pytest.mark.parametrize("lost", ["server", "all"])
+def test_a_disk_is_lost_and_the_mirror_goes_on(root: Path, capsys: pytest.CaptureFixture[str], lost: str) -> None:
+    """The server's, where machines have disks of their own and no mirror; or the one disk of all."""
+    mirror = root / f"mirror_{lost}"
+    places = [f"checkpoint.mirror={mirror}"] + ([f"checkpoint.dir={root}/disk"] if lost == "server" else [])
+    run_dir = stopped(root, f"mirrored_{lost}", STOP, *TINY, *places)
     shutil.rmtree(run_dir)
-    for path in (root / "disk").glob("server-*"):
-        path.unlink()
+    if lost == "server":
+        for path in [*(root / "disk").glob("server-*"), *mirror.glob("part*")]:
+            path.unlink()
     capsys.readouterr()
-    on_loopback(root, "mirrored", *TINY, *places, "resume=must")
+    on_loopback(root, run_dir.name, *TINY, *places, "resume=must")
     out = capsys.readouterr().out
     assert f"going on after round {STOP}\n" in out
     assert f"restored from checkpoint.mirror={mirror}" in out
     assert "metrics.jsonl" in read_starts(run_dir)[-1]["restored"]
+    assert summary(run_dir)["lost"] == []
     assert model_bytes(run_dir) == model_bytes(root / "adam")
     assert (run_dir / "best.pt").read_bytes() == (root / "adam" / "best.pt").read_bytes()
     assert rows_without_times(run_dir) == rows_without_times(root / "adam")

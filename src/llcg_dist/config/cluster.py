@@ -37,7 +37,7 @@ class CheckpointConfig(Section):
     dir: str | None = None
     """Folder of the checkpoints; default <run_dir>/checkpoints. May be a disk of each host's own."""
     mirror: str | None = None
-    """A second folder, of this run alone and on another disk, for what the server needs to go on."""
+    """A second folder, of this run alone and on another disk: ranks keep a copy of what they need to go on there."""
 
     def check(self) -> None:
         super().check()

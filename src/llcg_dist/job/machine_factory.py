@@ -14,9 +14,10 @@ from llcg_dist.comm.remote_rows import FeatureTraffic
 from llcg_dist.config.schema import Config
 from llcg_dist.data.derived import DataAccess
 from llcg_dist.data.views import View
-from llcg_dist.job.checkpoint import CheckpointFiles, CheckpointWriter, explain_misfit, part_owner
+from llcg_dist.job.checkpoint import CheckpointWriter, explain_misfit, part_owner
 from llcg_dist.job.devices import draws_ahead, threads_per_rank
 from llcg_dist.job.machine import Machine, MachineCheckpoints
+from llcg_dist.job.mirrored_files import open_files
 from llcg_dist.job.start import Start
 from llcg_dist.models import build_model
 from llcg_dist.models.stages import GraphModel
@@ -51,7 +52,7 @@ def build_machine(part: OpenPart, start: Start) -> tuple[Machine, MachineCompres
     compressor = machine_compressor(config.algorithm.exchange_dtype, statistics_mask(model))
     steps = algorithm.local_steps(start.planned_rounds)
     trainer = _trainer(part, start, model, steps)
-    files, keep = CheckpointFiles(part.checkpoints, part_owner(part.part)), config.checkpoint
+    files, keep = open_files(part.checkpoints, config.checkpoint.mirror, part_owner(part.part)), config.checkpoint
     lost = part.part in start.lost
     writer = CheckpointWriter(files, keep.every, keep.keep, config.num_rounds, 0 if lost else start.round)
     checkpoints = MachineCheckpoints(writer, trainer, compressor)

@@ -1,24 +1,24 @@
-"""The server's checkpoints in two folders: losing the disk of one costs a round at most."""
+"""Checkpoints in two folders (checkpoint.mirror): losing the disk of one costs a round at most."""
 
 import logging
 from collections.abc import Callable
 from pathlib import Path
 
-from llcg_dist.job.checkpoint import SERVER_OWNER, CheckpointFiles
+from llcg_dist.job.checkpoint import CheckpointFiles
 from llcg_dist.records.mirror import RecordsMirror
 
 log = logging.getLogger(__name__)
 
 
 class MirroredFiles(CheckpointFiles):
-    """Checkpoints in a folder, and after it in a second one together with the records that a run needs to go on.
+    """Checkpoints in a folder, and after it in a second one; the server's with the records that a run needs to go on.
 
     A mirror that cannot be written is no failure: it is told once, and tried again with every checkpoint.
     """
 
-    def __init__(self, folder: Path, mirror: Path, records: RecordsMirror) -> None:
-        super().__init__(folder, SERVER_OWNER)
-        self._mirror, self._records, self._mirror_folder = CheckpointFiles(mirror, SERVER_OWNER), records, mirror
+    def __init__(self, folder: Path, mirror: Path, owner: str, records: RecordsMirror | None = None) -> None:
+        super().__init__(folder, owner)
+        self._mirror, self._records, self._mirror_folder = CheckpointFiles(mirror, owner), records, mirror
         self._warning: str | None = None
         self._warned = False
 
@@ -47,7 +47,8 @@ class MirroredFiles(CheckpointFiles):
             super().write(round_, content)
         finally:
             try:
-                self._records.write()
+                if self._records:
+                    self._records.write()
                 self._mirror.write(round_, content)
             except OSError as error:
                 self._warn(error)
@@ -80,3 +81,8 @@ class MirroredFiles(CheckpointFiles):
             self._warned = True
             self._warning = f"checkpoint.mirror={self._mirror_folder}: not written ({error.strerror or error})"
             log.warning(self._warning)
+
+
+def open_files(folder: Path, mirror: str | None, owner: str, records: RecordsMirror | None = None) -> CheckpointFiles:
+    """The checkpoints of one owner in a folder, and in checkpoint.mirror where that is set."""
+    return MirroredFiles(folder, Path(mirror), owner, records) if mirror else CheckpointFiles(folder, owner)

@@ -28,7 +28,7 @@ from llcg_dist.data.views import GraphView
 from llcg_dist.errors import UserError
 from llcg_dist.job.checkpoint import SERVER_OWNER, CheckpointFiles, CheckpointWriter, explain_misfit
 from llcg_dist.job.initial_weights import InitialWeights, read_initial_weights
-from llcg_dist.job.mirrored_files import MirroredFiles
+from llcg_dist.job.mirrored_files import open_files
 from llcg_dist.job.observer import Observer
 from llcg_dist.job.resumption import losses, starts_over
 from llcg_dist.job.server import Server
@@ -78,10 +78,8 @@ class OpenRun:
 
     @cached_property
     def checkpoints(self) -> CheckpointFiles:
-        folder, mirror = checkpoint_folder(self.config, self.run_dir), self.config.checkpoint.mirror
-        if mirror and self.records_mirror:
-            return MirroredFiles(folder, Path(mirror), self.records_mirror)
-        return CheckpointFiles(folder, SERVER_OWNER)
+        folder = checkpoint_folder(self.config, self.run_dir)
+        return open_files(folder, self.config.checkpoint.mirror, SERVER_OWNER, self.records_mirror)
 
     @property
     def train_nodes(self) -> list[int]:

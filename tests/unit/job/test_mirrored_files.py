@@ -11,7 +11,7 @@ from llcg_dist.records.mirror import RecordsMirror
 
 
 def mirrored(folder: Path) -> MirroredFiles:
-    return MirroredFiles(folder / "own", folder / "mirror", RecordsMirror(folder / "mirror"))
+    return MirroredFiles(folder / "own", folder / "mirror", SERVER_OWNER, RecordsMirror(folder / "mirror"))
 
 
 def rounds(folder: Path) -> list[int]:

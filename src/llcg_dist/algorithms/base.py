@@ -1,6 +1,6 @@
 """What a method may change about a round, and what it answers about itself."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from torch import Tensor
@@ -12,13 +12,14 @@ from llcg_dist.comm.messages import MESSAGES, Message, Train, TrainStats
 from llcg_dist.config.algorithm import ExchangeDtype, ServerOptimizer
 from llcg_dist.config.rules import require
 from llcg_dist.config.schema import Config
+from llcg_dist.config.train import OptimizerState
 from llcg_dist.data.derived import DataAccess
 from llcg_dist.models.registry import structure
 from llcg_dist.models.rules import check_model
 from llcg_dist.training.average import weighted_average
 from llcg_dist.training.correction import Corrector
 from llcg_dist.training.learning_rate import LearningRates
-from llcg_dist.training.optimizer import optimizer_class
+from llcg_dist.training.optimizer import optimizer_class, state_tensors
 from llcg_dist.training.outer_optimizer import outer_optimizer
 from llcg_dist.training.schedule import local_steps
 from llcg_dist.training.screening import Models, Screener
@@ -159,3 +160,18 @@ class Algorithm:
     def handlers(self, machine: MachineTools) -> Handlers:
         """How a machine answers messages of this method's own."""
         return {}
+
+    def machine_state(self) -> list[str]:
+        """Names of what only a machine knows of its own: lost with its checkpoints."""
+        train, dtype = self.config.train, self.config.algorithm.exchange_dtype
+        keeps_moments = train.optimizer_state == OptimizerState.keep and bool(state_tensors(train))
+        moments = [f"the optimiser's state ({train.optimizer})"] if keeps_moments else []
+        return moments + ([f"what rounding to {dtype} kept back"] if dtype != ExchangeDtype.float32 else [])
+
+    def shared_state(self, server: ServerTools) -> list[Tensor]:
+        """Vectors, none longer than the model, that the server and every machine hold alike: where a machine has lost
+        its own, the server sends them again."""
+        return server.channel.shared_state()
+
+    def load_shared_state(self, vectors: Sequence[Tensor], trainer: Trainer) -> None:
+        """At a machine: what of them is not its channel's."""

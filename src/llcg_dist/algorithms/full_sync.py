@@ -1,6 +1,6 @@
 """Full synchronisation: mini-batch gradient descent over the full graph, shared among machines step by step."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from torch import Tensor
@@ -15,6 +15,7 @@ from llcg_dist.config.rules import require
 from llcg_dist.config.schema import Config
 from llcg_dist.training.average import weighted_average
 from llcg_dist.training.learning_rate import LearningRates
+from llcg_dist.training.trainer import Trainer
 
 
 class StartSharing(Message):
@@ -94,6 +95,16 @@ class FullSync(Ggs):
     def handlers(self, machine: MachineTools) -> Handlers:
         steps = _SharedSteps(machine)
         return {StartSharing: steps.begin, GoOnSharing: steps.begin, ApplyGradient: steps.apply}
+
+    def machine_state(self) -> list[str]:
+        """Nothing: the server takes the same steps."""
+        return []
+
+    def shared_state(self, server: ServerTools) -> list[Tensor]:
+        return server.corrector.trainer.moments()
+
+    def load_shared_state(self, vectors: Sequence[Tensor], trainer: Trainer) -> None:
+        trainer.load_moments(vectors)
 
 
 class _SharedSteps:

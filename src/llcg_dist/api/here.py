@@ -10,7 +10,9 @@ from llcg_dist.cli.train import prepare_job
 from llcg_dist.config.schema import Config
 from llcg_dist.job.checkpoint import CheckpointWriter
 from llcg_dist.job.process import Rank
-from llcg_dist.job.run import run, say_finished
+from llcg_dist.job.run import run
+from llcg_dist.job.run_dir import finished_line
+from llcg_dist.records.console import say
 
 
 def train_here(config: Config) -> None:
@@ -18,7 +20,7 @@ def train_here(config: Config) -> None:
     with _state_restored():
         num_processes, run_dir = prepare_job(config)
         if num_processes == 0:
-            say_finished(run_dir)
+            say(finished_line(run_dir))
             return
         try:
             run(config, Rank())

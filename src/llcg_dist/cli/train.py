@@ -76,7 +76,9 @@ def prepare_job(config: Config) -> tuple[int, Path]:
 
 def _report_finished(config: Config, run_dir: Path) -> int:
     """Says that the run is finished; with cluster.audit a run whose audit failed still fails."""
-    say(f"{run_dir} holds a finished run: nothing to do (raise num_rounds to go on, or choose another run_dir)")
+    from llcg_dist.job.run_dir import finished_line
+
+    say(finished_line(run_dir))
     if config.cluster.audit:
         from llcg_dist.comm.audit import recorded_verdict, require_passed
 

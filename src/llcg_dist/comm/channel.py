@@ -94,6 +94,10 @@ class ServerChannel:
         """The model as the machines have it, after compression."""
         return self._compressor.held
 
+    def shared_state(self) -> list[Tensor]:
+        """What the compressors of all machines must hold before the next model."""
+        return self._compressor.shared_state()
+
     def send(self, request: Message) -> None:
         """To every machine; returns before they have answered. The model that was sent last does not cross again."""
         content = request.content
@@ -101,7 +105,7 @@ class ServerChannel:
             content = None if request.vector is self._sent else self._compressor.compress(request.vector)
             self._sent = request.vector
         packet = self._codes.pack(request, content)
-        _count(self.ledger, request.kind, content, Direction.DOWN, self._machines)
+        _count(self.ledger, request, content, Direction.DOWN, self._machines)
         self._request = request
         self._transport.send(packet, request.has_reply)
 
@@ -118,7 +122,7 @@ class ServerChannel:
         contents = [self._codes.content(packet, self._compressor.codec.dtype) for packet in packets]
         for reply in types:
             with self.ledger.also_allowing(self._request.reply_may_be):
-                _count(self.ledger, reply.kind, contents[0], Direction.UP, self._machines)
+                _count(self.ledger, reply, contents[0], Direction.UP, self._machines)
             if reply.is_model:
                 assert self._sent is not None
                 contents = list(self._compressor.decompress(self._sent, contents))
@@ -141,14 +145,14 @@ class MachineChannel:
     def answer(self, packet: Packet) -> Packet | None:
         """None: there is nothing to answer, the run is over."""
         content = self._codes.content(packet, self._compressor.codec.dtype)
-        _count(self._ledger, self._codes.type_of(packet).kind, content, Direction.DOWN, 1)
+        _count(self._ledger, self._codes.type_of(packet), content, Direction.DOWN, 1)
         request = self._decoded(packet, content)
         reply = self._machine.handle(request)
         if reply is None:
             return None
         sent = self._compressor.compress(reply.vector) if reply.is_model else reply.content
         with self._ledger.also_allowing(request.reply_may_be):
-            _count(self._ledger, reply.kind, sent, Direction.UP, 1)
+            _count(self._ledger, reply, sent, Direction.UP, 1)
         if reply.stats:
             self._ledger.end_round()
         return self._codes.pack(reply, sent)
@@ -165,14 +169,17 @@ class MachineChannel:
         return self._codes.unpack(packet, self._model)
 
 
-def _count(ledger: Ledger, kind: Kind, content: Tensor | None, direction: Direction, machines: int) -> None:
+def _count(
+    ledger: Ledger, message: Message | type[Message], content: Tensor | None, direction: Direction, machines: int
+) -> None:
     """Enters a message to or from so many machines: its content, and its header as control."""
     if not machines:
         return
     has_content = content is not None and content.numel() > 0
     if has_content:
         assert content is not None
-        ledger.count(CountedMessage.of(content, kind, direction), machines)
+        ledger.count(CountedMessage.of(content, message.kind, direction, message.phase), machines)
     num_stats = NUM_STATS if direction is Direction.UP else 0
     control = torch.empty(control_bytes(num_stats) // 8, dtype=torch.int64)
-    ledger.count(CountedMessage.of(control, Kind.CONTROL, direction), machines, enclosed=has_content)
+    counted = CountedMessage.of(control, Kind.CONTROL, direction, message.phase)
+    ledger.count(counted, machines, enclosed=has_content)

@@ -41,6 +41,10 @@ class ServerCompressor:
 
     def load_state(self, state: dict[str, Tensor]) -> None: ...
 
+    def shared_state(self) -> list[Tensor]:
+        """What every machine must hold before the next message, for one that has lost its state."""
+        return []
+
 
 class MachineCompressor:
     """A machine's side for float32, which sends models as they are; the subclass quantises."""
@@ -61,6 +65,9 @@ class MachineCompressor:
         return {}
 
     def load_state(self, state: dict[str, Tensor]) -> None: ...
+
+    def load_shared_state(self, vectors: Sequence[Tensor]) -> None:
+        """What the server's shared_state() gave."""
 
 
 class QuantizedServerCompressor(ServerCompressor):
@@ -90,6 +97,9 @@ class QuantizedServerCompressor(ServerCompressor):
     def load_state(self, state: dict[str, Tensor]) -> None:
         self.held = _fitting(state["held"], self.codec)
 
+    def shared_state(self) -> list[Tensor]:
+        return [self.held]
+
 
 class QuantizedMachineCompressor(MachineCompressor):
     def __init__(self, codec: Codec) -> None:
@@ -118,6 +128,10 @@ class QuantizedMachineCompressor(MachineCompressor):
 
     def load_state(self, state: dict[str, Tensor]) -> None:
         self._held, self._residual = (_fitting(state[name], self.codec) for name in ("held", "residual"))
+
+    def load_shared_state(self, vectors: Sequence[Tensor]) -> None:
+        (held,) = vectors
+        self._held = _fitting(held.clone(), self.codec)
 
 
 def server_compressor(dtype: str, statistics: Tensor) -> ServerCompressor:

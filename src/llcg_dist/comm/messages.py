@@ -2,6 +2,7 @@
 
     Train    -> Trained      take the local steps of a round from this model; the model they led to
     Measure  -> Gradient     the gradient at this model over all that a machine trains on (diagnostics)
+    Restore  -> Restored     state that the server shares with all machines, where one has lost its checkpoints
     Finish   ->              the run is over; no reply
 
 A method that needs more declares its own (`Algorithm.messages`).
@@ -13,7 +14,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from llcg_dist.comm.ledger import Kind
+from llcg_dist.comm.ledger import Kind, Phase
 
 
 @dataclass(frozen=True)
@@ -65,6 +66,8 @@ class Message:
     ends_round: ClassVar[bool] = False
     """A machine's last message of a round: it brings stats."""
     has_reply: ClassVar[bool] = True
+    phase: ClassVar[Phase] = Phase.ROUND
+    """What the message is part of, for the ledger."""
     reply_may_be: ClassVar[frozenset[Kind]] = frozenset()
     """Kinds of content that the reply may have, besides those that the method allows."""
 
@@ -100,11 +103,24 @@ class Gradient(Message):
     kind = Kind.GRADIENTS
 
 
+class Restore(Message):
+    """A vector of the state that the server shares with all machines (Algorithm.shared_state); one without content
+    ends them."""
+
+    kind, phase = Kind.PARAMETERS, Phase.HANDSHAKE
+
+
+class Restored(Message):
+    """A machine has taken the vector, or, after the last, has its state and a checkpoint of it."""
+
+    phase = Phase.HANDSHAKE
+
+
 class Finish(Message):
     """The run is over."""
 
     has_reply = False
 
 
-MESSAGES: tuple[type[Message], ...] = (Train, Trained, Measure, Gradient, Finish)
+MESSAGES: tuple[type[Message], ...] = (Train, Trained, Measure, Gradient, Finish, Restore, Restored)
 """What every method uses."""

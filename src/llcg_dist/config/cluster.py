@@ -36,6 +36,8 @@ class CheckpointConfig(Section):
     """How many checkpoints of each rank a run leaves; while it goes on there are those besides that some rank lacks."""
     dir: str | None = None
     """Folder of the checkpoints; default <run_dir>/checkpoints. May be a disk of each host's own."""
+    mirror: str | None = None
+    """A second folder, of this run alone and on another disk: ranks keep a copy of what they need to go on there."""
 
     def check(self) -> None:
         super().check()

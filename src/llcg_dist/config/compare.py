@@ -7,10 +7,11 @@ from typing import Any
 
 from llcg_dist.config.schema import Config
 
-# Keys of paths and network interfaces. They do not change what a job computes, so hosts of one job may differ in them.
+# Keys of paths and network interfaces. They do not change what a job computes, so hosts of one job may differ in them;
+# what lies at init_from does, but the server alone reads it, and only before the first round.
 LOCATION_KEYS = {
-    "run_dir", "partition.root", "dataset.root", "checkpoint.dir", "evaluate.scratch", "cluster.interface",
-    "cluster.start",
+    "run_dir", "partition.root", "dataset.root", "checkpoint.dir", "checkpoint.mirror", "evaluate.scratch",
+    "cluster.interface", "cluster.start", "init_from",
 }  # fmt: skip
 
 # Keys that may differ when a run is resumed: none of them changes the model that the run ends with.
@@ -50,18 +51,20 @@ def shared_settings(config: Config) -> dict[str, Any]:
 def resume_conflicts(old: dict[str, Any], new: Config) -> list[str]:
     """One line per key that differs between a run's config.yaml (`old`) and `new` and that a resumed run must keep.
 
-    num_rounds may grow.
+    num_rounds may grow, and so may early_stop.patience, up to none.
     """
     now = flat_items(new)
     before = flat_dict(old)
     differing = [key for key in {*now, *before} if now.get(key) != before.get(key) and key not in _RESUMABLE]
-    if (
-        "num_rounds" in differing
-        and isinstance(before.get("num_rounds"), int)
-        and new.num_rounds > before["num_rounds"]
-    ):
-        differing.remove("num_rounds")
+    differing = [key for key in differing if not _lets_run_longer(key, before.get(key), now.get(key))]
     return [f"{key} ({before.get(key)} there, {now.get(key)} here)" for key in sorted(differing)]
+
+
+def _lets_run_longer(key: str, before: Any, now: Any) -> bool:
+    """Whether the new value changes nothing but that there may be more rounds."""
+    if key == "early_stop.patience":
+        return not now or (isinstance(before, int) and 0 < before < now)
+    return key == "num_rounds" and isinstance(before, int) and now > before
 
 
 def flat_dict(nested: dict[str, Any], prefix: str = "") -> dict[str, Any]:

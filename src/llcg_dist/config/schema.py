@@ -14,7 +14,7 @@ from llcg_dist.config.dataset import DatasetConfig
 from llcg_dist.config.model import ModelConfig
 from llcg_dist.config.partition import PartitionConfig
 from llcg_dist.config.section import Section
-from llcg_dist.config.train import DiagnosticsConfig, EvaluateConfig, SamplingConfig, TrainConfig
+from llcg_dist.config.train import DiagnosticsConfig, EarlyStopConfig, EvaluateConfig, SamplingConfig, TrainConfig
 
 LOGGERS = ("tensorboard", "mlflow", "wandb")
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ class Resume(StrEnum):
     auto = "auto"
     must = "must"
     never = "never"
+    fresh = "fresh"
 
 
 class Verify(StrEnum):
@@ -48,6 +49,7 @@ class Config(Section):
     train: TrainConfig = field(default_factory=TrainConfig)
     sampling: SamplingConfig = field(default_factory=SamplingConfig)
     evaluate: EvaluateConfig = field(default_factory=EvaluateConfig)
+    early_stop: EarlyStopConfig = field(default_factory=EarlyStopConfig)
     diagnostics: DiagnosticsConfig = field(default_factory=DiagnosticsConfig)
     checkpoint: CheckpointConfig = field(default_factory=CheckpointConfig)
     cluster: ClusterConfig = field(default_factory=ClusterConfig)
@@ -55,10 +57,13 @@ class Config(Section):
     """R, the rounds of communication."""
     seed: int = 0
     """Seed of the model's initial weights, the mini-batches, the sampling and dropout."""
+    init_from: str | None = None
+    """Start from these weights: a run's folder (its best.pt, else model.pt), or a file of a state_dict."""
     on_nonfinite: OnNonfinite = OnNonfinite.fail
     """When a machine sends NaN or infinity: fail, or skip (average the others, and give it the good model)."""
     resume: Resume = Resume.auto
-    """auto (continue an unfinished run in run_dir), must (fail where there is nothing to continue) or never."""
+    """auto (continue an unfinished run in run_dir), must (fail where there is nothing to continue), never, or fresh
+    (start over, and remove the records and checkpoints that are there)."""
     verify: Verify = Verify.full
     """What is checked of a stored graph before it is used: full (sizes and checksums) or sizes."""
     logger: Loggers = "auto"

@@ -1,4 +1,4 @@
-"""Sections of what a step is and how the model is measured: train, sampling, evaluate, diagnostics."""
+"""Sections of what a step is and how the model is measured: train, sampling, evaluate, early_stop, diagnostics."""
 
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -138,6 +138,20 @@ class EvaluateConfig(Section):
         self.at_least(1, "chunk")
         rule = "nothing is scored with evaluate.every=0; leave it off"
         self.require(self.every > 0 or not self.both_statistics, "both_statistics", rule)
+
+
+@dataclass
+class EarlyStopConfig(Section):
+    section: ClassVar[str] = "early_stop"
+
+    patience: int | None = None
+    """End the run after so many evaluations in a row without a better validation score; 0 or null turns this off."""
+    min_delta: float = 0.0
+    """How much better than the best so far a score must be to count."""
+
+    def check(self) -> None:
+        super().check()
+        self.at_least(0, "patience", "min_delta")
 
 
 @dataclass

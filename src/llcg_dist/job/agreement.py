@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import torch
 from scipy.sparse import csr_array
-from scipy.sparse.csgraph import maximum_bipartite_matching
+from scipy.sparse.csgraph import maximum_bipartite_matching, min_weight_full_bipartite_matching
 
 from llcg_dist import __version__
 from llcg_dist.config.compare import shared_settings
@@ -77,14 +77,18 @@ class PartReport:
 
 
 def assign_ranks(offers: Sequence[Offered], num_parts: int) -> list[int]:
-    """The rank that trains each part. `offers` are those of ranks 1, 2, …; a rank goes on with a part that it has
-    checkpoints of, where that works out for all."""
+    """The rank that trains each part. `offers` are those of ranks 1, 2, …; as many ranks as possible go on with a part
+    that they have checkpoints of, and of such matchings the one is taken in which most ranks p+1 have part p."""
     held = [{part for part in offer.parts if part < num_parts} for offer in offers]
-    started = [parts & set(offer.started) for parts, offer in zip(held, offers, strict=True)]
-    try:
-        return match_parts(started, num_parts)
-    except UserError:
-        return match_parts(held, num_parts)
+    any_matching = match_parts(held, num_parts)
+    if not any(offer.started for offer in offers):
+        return any_matching
+    costs = np.zeros((num_parts, len(held)), dtype=np.int64)  # 0: impossible
+    for machine, (parts, offer) in enumerate(zip(held, offers, strict=True)):
+        for part in parts:
+            costs[part, machine] = 1 + (part != machine) + (part not in offer.started) * (2 * num_parts)
+    _, machine_of_part = min_weight_full_bipartite_matching(csr_array(costs))
+    return [int(machine) + 1 for machine in machine_of_part]
 
 
 def match_parts(held: Sequence[set[int]], num_parts: int) -> list[int]:
@@ -123,9 +127,3 @@ def described_shards(manifest: dict[str, Any], names: Sequence[str]) -> list[Any
     if missing:
         raise UserError(f"manifest.json: does not describe {missing[0]}; build the store again")
     return [manifest["shards"][name] for name in names]
-
-
-def newest_common_round(server: Sequence[int], reports: Sequence[PartReport]) -> int:
-    """The newest round that the server and every machine have complete checkpoints of; 0 where there is none."""
-    common = set(server).intersection(*(report.checkpoints for report in reports))
-    return max(common, default=0)

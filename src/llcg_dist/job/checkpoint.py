@@ -2,6 +2,7 @@
 
     <checkpoint.dir>/server-r000012-<sha256>.pt     model, server optimiser, byte counts, the round's open record
     <checkpoint.dir>/part0-r000012-<sha256>.pt      a machine's optimiser; it may lie on another host
+    <checkpoint.dir>/part0-r000013-<sha256>.pt.aside    of a round after the one that the run went on from
 
 A file carries the hash of its content in its name and takes that name only when it is on the disk: one that is there
 and matches is complete. There is no random state to save: all randomness is derived from (seed, part, round).
@@ -26,6 +27,7 @@ from llcg_dist.errors import UserError
 log = logging.getLogger(__name__)
 
 _HASH_LENGTH = 16
+_ASIDE = ".aside"
 SERVER_OWNER = "server"
 
 
@@ -51,10 +53,14 @@ class CheckpointFiles:
         return sorted(round_ for round_, path in self._named() if self._read(path) is not None)
 
     def load(self, round_: int) -> dict[str, Any]:
+        return _decode(f"{self._folder}: checkpoint of {self._owner} for round {round_}", self.read(round_))
+
+    def read(self, round_: int) -> bytes:
+        """The content of a complete file of this round; UserError where there is none."""
         for found, path in self._named():
             content = self._read(path) if found == round_ else None
             if content is not None:
-                return _decode(path, content)
+                return content
         raise UserError(f"{self._folder}: the checkpoint of {self._owner} for round {round_} is gone; start again")
 
     def write(self, round_: int, content: bytes) -> None:
@@ -75,7 +81,7 @@ class CheckpointFiles:
         """Removes all but the `keep` newest rounds; never the newest that every rank has, nor one after it.
 
         A round after `durable_round` counts too, although not every rank may have it yet: another rank's file of it
-        may be the last that is missing.
+        may be the last that is missing. A file that was set aside goes when every rank has its round again.
         """
         rounds = sorted({round_ for round_, _ in self._named()}, reverse=True)
         whole = max((round_ for round_ in rounds if round_ <= durable_round), default=0)
@@ -83,17 +89,31 @@ class CheckpointFiles:
         for round_, path in self._named():
             if round_ in removed:
                 path.unlink(missing_ok=True)
-
-    def drop_after(self, round_: int) -> None:
-        """Removes rounds that a resumed run is about to repeat."""
-        for found, path in self._named():
-            if found > round_:
+        for round_, path in self._named(_ASIDE):
+            if round_ <= durable_round:
                 path.unlink(missing_ok=True)
 
-    def _named(self) -> list[tuple[int, Path]]:
+    def set_aside_after(self, round_: int) -> None:
+        """Renames the files of rounds that a resumed run is about to repeat: it must not meet them as its own, and may
+        end before it has made them again."""
+        for found, path in self._named():
+            if found > round_:
+                path.rename(path.with_name(path.name + _ASIDE))
+
+    def remove_all(self) -> None:
+        """For a run that starts over because it was told to."""
+        for _, path in [*self._named(), *self._named(_ASIDE)]:
+            path.unlink(missing_ok=True)
+
+    def take_warning(self) -> list[str]:
+        """What the user should know about where the files lie; once."""
+        return []
+
+    def _named(self, suffix: str = "") -> list[tuple[int, Path]]:
         if not self._folder.is_dir():
             return []
-        matches = ((self._name.fullmatch(path.name), path) for path in self._folder.iterdir())
+        names = ((path.name, path) for path in self._folder.iterdir() if path.name.endswith(suffix))
+        matches = ((self._name.fullmatch(name.removesuffix(suffix)), path) for name, path in names)
         return [(int(match[1]), path) for match, path in matches if match]
 
     def _read(self, path: Path) -> bytes | None:
@@ -152,11 +172,18 @@ class CheckpointWriter:
         self.seconds, self.bytes = 0.0, 0
         if self._every == 0 or (round_ % self._every and round_ != self._last_round):
             return
+        self.bytes = self.save_anyway(round_, state, before)
+        self.seconds = time.perf_counter() - started
+
+    def save_anyway(
+        self, round_: int, state: Callable[[], dict[str, Any]], before: Callable[[], None] = lambda: None
+    ) -> int:
+        """Saves a round, due or not; returns the bytes."""
         buffer = io.BytesIO()
         torch.save(state(), buffer)
         content = buffer.getvalue()
         self._last_task = self._pool.submit(self._write, round_, content, before)
-        self.seconds, self.bytes = time.perf_counter() - started, len(content)
+        return len(content)
 
     def prune(self, durable_round: int) -> None:
         self._last_task = self._pool.submit(self._prune, durable_round)
@@ -184,14 +211,14 @@ class CheckpointWriter:
             self.durable_round, self.problem = round_, None
 
 
-def _decode(path: Path, content: bytes) -> dict[str, Any]:
+def _decode(name: str, content: bytes) -> dict[str, Any]:
     """Tensors, numbers and lists only: a file that holds anything else is refused, not executed."""
     try:
         state = torch.load(io.BytesIO(content), weights_only=True)
     except Exception as error:  # a damaged archive raises almost anything
-        raise UserError(f"{path}: not a checkpoint ({type(error).__name__}); remove it and start again") from None
+        raise UserError(f"{name}: not a checkpoint ({type(error).__name__}); remove it and start again") from None
     if not isinstance(state, dict):
-        raise UserError(f"{path}: not a checkpoint; remove it and start again")
+        raise UserError(f"{name}: not a checkpoint; remove it and start again")
     return state
 
 

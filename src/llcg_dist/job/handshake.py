@@ -31,8 +31,9 @@ from llcg_dist.data.store import parts_on_disk, read_shard
 from llcg_dist.data.views import RowSource
 from llcg_dist.errors import ProtocolError, UserError
 from llcg_dist.job.agreement import Identity, Offered, PartReport, checksum
-from llcg_dist.job.checkpoint import CheckpointFiles, part_owner, parts_with_checkpoints
+from llcg_dist.job.checkpoint import part_owner, parts_with_checkpoints
 from llcg_dist.job.machine_factory import OpenPart, build_machine
+from llcg_dist.job.mirrored_files import open_files
 from llcg_dist.job.start import Start, checkpoint_folder
 
 
@@ -190,7 +191,10 @@ class MachineStart:
     def _offer(self, message: Offer) -> Offered:
         self._run_dir = Path(self._config.run_dir or message.run_dir)
         self._checkpoints = checkpoint_folder(self._config, self._run_dir)
-        return Offered(parts_on_disk(self._store), parts_with_checkpoints(self._checkpoints))
+        mirror = self._config.checkpoint.mirror
+        folders = [self._checkpoints, *([Path(mirror)] if mirror else [])]
+        started = {part for folder in folders for part in parts_with_checkpoints(folder)}
+        return Offered(parts_on_disk(self._store), sorted(started))
 
     def _take_part(self, message: TakePart) -> PartReport:
         self._part, self._rank_of_part = message.part, message.rank_of_part
@@ -198,8 +202,8 @@ class MachineStart:
         access = self._algorithm.data_access
         self._shard = read_shard(self._store / shard_name(access, message.part), self._config.verify)
         self._derived = read_derived(self._config, access, self._store, message.part, self._shard.store_id)
-        rounds = CheckpointFiles(self._checkpoints, part_owner(message.part)).rounds()
-        return PartReport(checksum(self._shard.meta), rounds)
+        files = open_files(self._checkpoints, self._config.checkpoint.mirror, part_owner(message.part))
+        return PartReport(checksum(self._shard.meta), files.rounds())
 
     def _begin(self, message: Begin) -> Ready:
         part, environment = self._part, self._environment

@@ -6,9 +6,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from torch import Tensor
+
 from llcg_dist.algorithms.base import Algorithm
 from llcg_dist.comm.error_feedback import MachineCompressor
-from llcg_dist.comm.messages import Finish, Gradient, Measure, Message, Train, Trained, TrainStats
+from llcg_dist.comm.messages import Finish, Gradient, Measure, Message, Restore, Restored, Train, Trained, TrainStats
 from llcg_dist.comm.remote_rows import FeatureTraffic
 from llcg_dist.errors import ProtocolError
 from llcg_dist.job.checkpoint import CheckpointWriter
@@ -24,6 +26,8 @@ class MachineCheckpoints:
 
     def __init__(self, writer: CheckpointWriter, trainer: Trainer, compressor: MachineCompressor) -> None:
         self.writer, self._trainer, self._compressor = writer, trainer, compressor
+        self.lost = False
+        """The run goes on from a round of which this machine has no checkpoint."""
 
     def load(self, saved: dict[str, Any]) -> None:
         self._trainer.load_optimizer_state(saved["optimizer"])
@@ -31,6 +35,15 @@ class MachineCheckpoints:
 
     def save(self, round_: int) -> None:
         self.writer.save(round_, self._state)
+
+    def restore(self, round_: int, algorithm: Algorithm, shared: Sequence[Tensor]) -> None:
+        """Takes the state that the server shares with all machines. One that had lost its own saves what it has now as
+        the round that the run goes on from: if that is stopped, the next start finds all ranks alike."""
+        algorithm.load_shared_state(shared, self._trainer)
+        self._compressor.load_shared_state(shared)
+        if self.lost:
+            self.writer.save_anyway(round_, self._state)
+            self.writer.finish()
 
     def finish(self, durable_round: int) -> None:
         """After the last round: waits for its file, and removes the last ones too many."""
@@ -57,7 +70,12 @@ class Machine:
         """`steps`: local steps of rounds 1..R. `fetched` counts remote features, `meter` measures for diagnostics."""
         self.trainer, self._steps, self._checkpoints = trainer, steps, checkpoints
         self._fetched, self._meter = fetched, meter
-        own: dict[type[Message], Callable[[Message], Message]] = {Train: self._train, Measure: self._measure}
+        own: dict[type[Message], Callable[[Message], Message]] = {
+            Train: self._train,
+            Measure: self._measure,
+            Restore: self._restore,
+        }
+        self._algorithm, self._shared = algorithm, list[Tensor]()
         self._handlers = own | dict(algorithm.handlers(self))
         self._busy_seconds = self._since = 0.0
         self._unsaved_round = 0
@@ -73,7 +91,7 @@ class Machine:
         if request.durable_round:
             self._checkpoints.writer.prune(request.durable_round)
         reply = self._handlers[type(request)](request)
-        if not isinstance(request, Measure):
+        if not isinstance(request, Measure | Restore):
             self._busy_seconds += time.perf_counter() - self._since
         if reply.stats:
             self._busy_seconds, self._unsaved_round = 0.0, request.round
@@ -101,6 +119,14 @@ class Machine:
     def _measure(self, request: Message) -> Message:
         assert self._meter is not None
         return Gradient(request.round, self._meter.at(request.vector))
+
+    def _restore(self, request: Message) -> Message:
+        if request.content is not None:
+            self._shared.append(request.content.clone())
+        else:
+            self._checkpoints.restore(request.round, self._algorithm, self._shared)
+            self._shared.clear()
+        return Restored(request.round)
 
     def stats(self, round_: int) -> TrainStats:
         """How the round went, taken once, at its end. What it says of a checkpoint is about the last one written."""

@@ -14,9 +14,10 @@ from llcg_dist.comm.remote_rows import FeatureTraffic
 from llcg_dist.config.schema import Config
 from llcg_dist.data.derived import DataAccess
 from llcg_dist.data.views import View
-from llcg_dist.job.checkpoint import CheckpointFiles, CheckpointWriter, explain_misfit, part_owner
+from llcg_dist.job.checkpoint import CheckpointWriter, explain_misfit, part_owner
 from llcg_dist.job.devices import draws_ahead, threads_per_rank
 from llcg_dist.job.machine import Machine, MachineCheckpoints
+from llcg_dist.job.mirrored_files import open_files
 from llcg_dist.job.start import Start
 from llcg_dist.models import build_model
 from llcg_dist.models.base import Model
@@ -50,14 +51,16 @@ def build_machine(part: OpenPart, start: Start) -> tuple[Machine, MachineCompres
     compressor = machine_compressor(config.algorithm.exchange_dtype, statistics_mask(model))
     steps = algorithm.local_steps(start.planned_rounds)
     trainer = _trainer(part, start, model, steps)
-    files, keep = CheckpointFiles(part.checkpoints, part_owner(part.part)), config.checkpoint
-    writer = CheckpointWriter(files, keep.every, keep.keep, config.num_rounds, start.round)
+    files, keep = open_files(part.checkpoints, config.checkpoint.mirror, part_owner(part.part)), config.checkpoint
+    lost = part.part in start.lost
+    writer = CheckpointWriter(files, keep.every, keep.keep, config.num_rounds, 0 if lost else start.round)
     checkpoints = MachineCheckpoints(writer, trainer, compressor)
-    if start.round:
+    checkpoints.lost = lost
+    if start.round and not lost:
         saved = files.load(start.round)
         with explain_misfit(part_owner(part.part), start.round):
             checkpoints.load(saved)
-    files.drop_after(start.round)  # of rounds that will be repeated
+    files.remove_all() if start.over else files.set_aside_after(start.round)
     meter = LocalGradient(config, view, part.device) if config.diagnostics.every else None
     return Machine(algorithm, steps, trainer, checkpoints, part.fetched, meter), compressor
 

@@ -37,6 +37,11 @@ class Observer:
         self._explained_waiting = False
         self._notes: dict[str, Any] = {}
 
+    @property
+    def last_round(self) -> int:
+        """Of the run, as far as is known: the rows may end it earlier than planned."""
+        return self._recorder.stopping.last_round
+
     def request_measurements(self, theta: Tensor, round_: int, channel: ServerChannel) -> Sequence[Tensor] | None:
         every = self._config.diagnostics.every
         if self._diagnostics is None or not every or round_ % every:
@@ -58,14 +63,14 @@ class Observer:
         """Evaluates the round where that is due, keeps its model where it is the best so far, and writes its row."""
         started = time.perf_counter()
         every = self._config.evaluate.every
-        due = every > 0 and (result.round % every == 0 or result.round == self._config.num_rounds)
+        due = every > 0 and (result.round % every == 0 or result.round == self.last_round)
         evaluation = self._evaluator.evaluate(result.theta) if due else None
         best = self._recorder.best_score
         if evaluation and evaluation.val is not None and (best is None or evaluation.val > best):
             self._recorder.save_model("best.pt", self._evaluator.state_dict())
         seconds = time.perf_counter() - started
         self._recorder.round(result, evaluation, seconds, checkpoint)
-        if due and result.round < self._config.num_rounds:
+        if due and result.round < self.last_round:
             self._explain_waiting(seconds, result.stats)
 
     def _explain_waiting(self, seconds: float, stats: Sequence[TrainStats]) -> None:
@@ -90,6 +95,6 @@ class Observer:
         self._recorder.save_model("model.pt", final)
         best_round = self._recorder.best_round
         best = self._recorder.saved_model("best.pt") if best_round else None
-        model = {"model": "best", "round": best_round} if best else {"model": "final", "round": self._config.num_rounds}
+        model = {"model": "best", "round": best_round} if best else {"model": "final", "round": self.last_round}
         self._recorder.save_class_results(model | self._evaluator.class_results(best or final))
         return self._recorder.finish(peak_rss_mb(), ledger, audit)

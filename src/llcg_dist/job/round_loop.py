@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def run_rounds(server: "Server", theta: Tensor, first_round: int, unrecorded: RoundResult | None) -> Tensor:
     """Rounds first_round..R from `theta`; `unrecorded` is the round before them where it was not recorded yet."""
     algorithm, channel, previous = server.algorithm, server.channel, unrecorded
-    for r in range(first_round, server.num_rounds + 1):  # line 1
+    for r in server.rounds_from(first_round):  # line 1
         clock = RoundClock()
         local_gradients = server.request_measurements(theta, r)
         algorithm.send_model(theta, r, server)  # line 3: the machines receive the model

@@ -26,7 +26,6 @@ from llcg_dist.job.agreement import (
     PartReport,
     assign_ranks,
     described_shards,
-    newest_common_round,
     require_parts,
     require_same,
     require_world,
@@ -49,12 +48,17 @@ from llcg_dist.job.handshake import (
 from llcg_dist.job.loopback import LoopbackHub
 from llcg_dist.job.process import Rank, keep_freed_memory, log_to
 from llcg_dist.job.processes import ProcessHub, join_cluster, work
-from llcg_dist.job.run_dir import RunLock, RunState, choose_run_dir, inspect_run_dir
+from llcg_dist.job.resumption import choose_round, losses, refuse_to_start_over, starts_over
+from llcg_dist.job.run_dir import RunLock, RunState, choose_run_dir, finished_line, inspect_run_dir
 from llcg_dist.job.server import Server
 from llcg_dist.job.server_factory import OpenRun, build_server, start_after
+from llcg_dist.job.start import Start
 from llcg_dist.records.console import say, say_summary
+from llcg_dist.records.mirror import restore_records
 from llcg_dist.records.partition import record_partition
+from llcg_dist.records.reading import readable_rows
 from llcg_dist.records.rows import Row
+from llcg_dist.records.starts import loss_line
 
 log = logging.getLogger(__name__)
 
@@ -117,30 +121,42 @@ def serve(config: Config, algorithm: Algorithm, hub: ServerHub) -> None:
     with lock:
         with refusing_mistakes(hub, hub.refuse):
             state = inspect_run_dir(config, run_dir)
+            restored = _restore_records(config, run_dir)
             if state is RunState.FINISHED:
                 tell_all(hub, Leave())
-                say_finished(run_dir)
+                say(finished_line(run_dir))
                 hub.finished_before(run_dir)
                 return
-            server, start_round = _start(config, algorithm, hub, run_dir, state)
+            server, start_round = _start(config, algorithm, hub, run_dir, state, restored)
         summary = server.train(lambda: hub.audit(start_round))
         say_summary(summary, run_dir)
 
 
-def _start(config: Config, algorithm: Algorithm, hub: ServerHub, run_dir: Path, state: RunState) -> tuple[Server, int]:
-    """Opens the run, gives every machine its part, and finds the round that all can go on from."""
+def _restore_records(config: Config, run_dir: Path) -> list[str]:
+    """Names of the records that the run directory has lost and checkpoint.mirror still had."""
+    if not config.checkpoint.mirror or starts_over(config, run_dir):
+        return []
+    restored = restore_records(Path(config.checkpoint.mirror), run_dir)
+    if restored:
+        say(f"{run_dir}: {', '.join(restored)} restored from checkpoint.mirror={config.checkpoint.mirror}")
+    return restored
+
+
+def _start(
+    config: Config, algorithm: Algorithm, hub: ServerHub, run_dir: Path, state: RunState, restored: list[str]
+) -> tuple[Server, int]:
+    """Opens the run, gives every machine its part, and finds the round to go on from."""
     store, manifest = ensure_store(config, access=algorithm.data_access)
     log_to(run_dir / "logs" / "server.log")
     rank_of_part = assign_ranks(ask_all(hub, Offer(str(run_dir)), Offered), algorithm.num_machines)
-    run = OpenRun(config, algorithm, run_dir, store, manifest, read_shard(store / "global", config.verify), hub.device)
+    full = read_shard(store / "global", config.verify)
+    run = OpenRun(config, algorithm, run_dir, store, manifest, full, hub.device, restored)
     part_of_rank = sorted(range(len(rank_of_part)), key=rank_of_part.__getitem__)
     taken = ask(hub, [TakePart(part, rank_of_part) for part in part_of_rank], PartReport)
     reports = [taken[rank - 1] for rank in rank_of_part]
     names = [shard_name(algorithm.data_access, part) for part in range(len(rank_of_part))]
     require_parts(reports, rank_of_part, described_shards(manifest, names))
-    start = start_after(run, newest_common_round(run.checkpoints.rounds(), reports))
-    if config.resume == Resume.must and state is RunState.UNFINISHED and start.round == 0:
-        raise UserError("resume=must: no round is whole at every rank (checkpoint.dir); use resume=auto to start anew")
+    start = _choose_start(run, [report.checkpoints for report in reports], state)
     ask_all(hub, Begin(asdict(start)), Ready)
     if algorithm.trains_on_parts:
         record_partition(run_dir, manifest, run.full)
@@ -150,5 +166,17 @@ def _start(config: Config, algorithm: Algorithm, hub: ServerHub, run_dir: Path, 
     return server, start.round
 
 
-def say_finished(run_dir: Path) -> None:
-    say(f"{run_dir} holds a finished run: nothing to do (raise num_rounds to go on, or choose another run_dir)")
+def _choose_start(run: OpenRun, checkpoints: Sequence[Sequence[int]], state: RunState) -> Start:
+    """The round to go on from, and what that costs; `checkpoints`: the rounds that each part has complete ones of."""
+    if starts_over(run.config, run.run_dir):
+        return start_after(run, 0)
+    rows = readable_rows(run.run_dir)
+    round_, lost = choose_round(run.checkpoints.rounds(), checkpoints, rows)
+    if not round_:
+        refuse_to_start_over(run.config, run.run_dir, checkpoints, rows, state is RunState.NEW)
+        if run.config.resume == Resume.must and state is RunState.UNFINISHED:
+            raise UserError("resume=must: no round was saved by every rank; use resume=auto to start anew")
+    for loss in losses(lost, round_, run.algorithm.machine_state()):
+        say(f"warning: {loss_line(loss)}")
+        log.warning(loss_line(loss))
+    return start_after(run, round_, lost)

@@ -15,6 +15,9 @@ from llcg_dist.config.compare import resume_conflicts
 from llcg_dist.config.schema import Config, Resume
 from llcg_dist.data.atomic_files import make_folder
 from llcg_dist.errors import UserError
+from llcg_dist.job.resumption import starts_over
+from llcg_dist.records.reading import readable_rows
+from llcg_dist.training.early_stop import EarlyStopping
 
 _OLD_JOB_WAIT_SECONDS = 30.0
 
@@ -37,19 +40,32 @@ def choose_run_dir(config: Config) -> Path:
 
 def inspect_run_dir(config: Config, run_dir: Path) -> RunState:
     """What the folder holds. Raises UserError where these settings must not go on in it."""
-    if not (run_dir / "config.yaml").exists():
-        if (run_dir / "metrics.jsonl").exists():
-            raise UserError(f"run_dir={run_dir}: holds records without a config.yaml; choose another folder")
-        if config.resume == Resume.must:
-            raise UserError(f"resume=must: there is no run to continue in run_dir={run_dir}")
+    mirror = config.checkpoint.mirror
+    places = [f"run_dir={run_dir}"] + ([f"checkpoint.mirror={mirror}"] if mirror else [])
+    with_settings = [place for place in places if (_folder(place) / "config.yaml").exists()]
+    for place in places:
+        if place not in with_settings and (_folder(place) / "metrics.jsonl").exists() and not with_settings:
+            raise UserError(f"{place}: holds records without a config.yaml; choose another folder")
+    if not with_settings and config.resume == Resume.must:
+        raise UserError(f"resume=must: there is no run to continue in run_dir={run_dir}")
+    if not with_settings or starts_over(config, run_dir):
         return RunState.NEW
-    if config.resume == Resume.never:
-        raise UserError(f"resume=never: run_dir={run_dir} holds another run's records; choose another folder")
-    conflicts = resume_conflicts(_read_settings(run_dir / "config.yaml"), config)
-    if conflicts:
-        rule = f"holds a run with other settings: {', '.join(conflicts)}; choose another folder"
-        raise UserError(f"run_dir={run_dir}: {rule}")
-    return RunState.FINISHED if _finished_rounds(run_dir) >= config.num_rounds else RunState.UNFINISHED
+    for place in with_settings:
+        if config.resume == Resume.never:
+            raise UserError(f"resume=never: {place} holds another run's records; choose another folder")
+        conflicts = resume_conflicts(_read_settings(_folder(place) / "config.yaml"), config)
+        if conflicts:
+            rule = f"holds a run with other settings: {', '.join(conflicts)}"
+            raise UserError(f"{place}: {rule}; choose another folder, or start over with resume=fresh")
+    return RunState.FINISHED if _is_finished(config, run_dir) else RunState.UNFINISHED
+
+
+def finished_line(run_dir: Path) -> str:
+    """For the user: there is nothing to do, and why."""
+    reason = _summary(run_dir).get("stop_reason")
+    state = f"holds a run that stopped early: {reason}" if reason else "holds a finished run"
+    longer = "early_stop.patience" if reason else "num_rounds"
+    return f"{run_dir} {state}: nothing to do (raise {longer} to go on, or choose another run_dir)"
 
 
 class RunLock:
@@ -91,11 +107,27 @@ def is_locked(run_dir: Path) -> bool:
     return False
 
 
-def _finished_rounds(run_dir: Path) -> int:
+def _folder(place: str) -> Path:
+    return Path(place.partition("=")[2])
+
+
+def _is_finished(config: Config, run_dir: Path) -> bool:
+    """Whether summary.json is of all the rounds that these settings ask for."""
+    summary = _summary(run_dir)
+    done = summary.get("num_rounds", 0)
+    if not isinstance(done, int) or not done:
+        return False
+    stops_there = summary.get("stopped_early") and done >= EarlyStopping(config, readable_rows(run_dir)).last_round
+    return done >= config.num_rounds or bool(stops_there)
+
+
+def _summary(run_dir: Path) -> dict[str, Any]:
+    """summary.json; empty where there is none that can be read."""
     try:
-        return int(json.loads((run_dir / "summary.json").read_text())["num_rounds"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return 0
+        content = json.loads((run_dir / "summary.json").read_text())
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return content if isinstance(content, dict) else {}
 
 
 def _read_settings(path: Path) -> dict[str, Any]:

@@ -1,13 +1,13 @@
 """The server: rank 0, the trusted party, which alone holds the full graph."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from torch import Tensor
 
 from llcg_dist.algorithms.base import Algorithm
 from llcg_dist.comm.channel import ServerChannel
-from llcg_dist.comm.messages import Finish
+from llcg_dist.comm.messages import Finish, Restore
 from llcg_dist.job.observer import Observer
 from llcg_dist.job.round_loop import run_rounds
 from llcg_dist.job.server_checkpoints import ServerCheckpoints
@@ -30,15 +30,30 @@ class Server:
     ) -> None:
         self.algorithm, self.channel, self.corrector, self.screener = algorithm, channel, corrector, screener
         self._checkpoints, self._observer = checkpoints, observer
-        self.num_rounds = algorithm.config.num_rounds
 
     def train(self, audit: Callable[[], Row | None] = lambda: None) -> Row:
         """All rounds that are left; returns the summary, which it also writes. `audit` is asked after the last
         exchange for its verdict on what crossed."""
-        theta = run_rounds(self, *self._checkpoints.start())
-        self.channel.send(Finish(self.num_rounds, durable_round=self.durable_round))
+        theta, first_round, unrecorded = self._checkpoints.start()
+        if self._checkpoints.lost_parts:
+            self._restore_machines(first_round - 1)
+        theta = run_rounds(self, theta, first_round, unrecorded)
+        self.channel.send(Finish(self._observer.last_round, durable_round=self.durable_round))
         self._checkpoints.finish()
         return self._observer.finish(theta, self.channel.ledger, audit())
+
+    def _restore_machines(self, round_: int) -> None:
+        """Some have lost their checkpoints of the round that the run goes on from: all get what is shared with them."""
+        for vector in (*self.algorithm.shared_state(self), None):
+            self.channel.send(Restore(round_, vector))
+            self.channel.replies()
+
+    def rounds_from(self, first_round: int) -> Iterator[int]:
+        """The rounds that are left; what is recorded meanwhile may make them fewer."""
+        round_ = first_round
+        while round_ <= self._observer.last_round:
+            yield round_
+            round_ += 1
 
     @property
     def durable_round(self) -> int:

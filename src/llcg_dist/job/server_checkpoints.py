@@ -11,6 +11,7 @@ from llcg_dist.comm.ledger import Ledger, Traffic
 from llcg_dist.comm.messages import TrainStats
 from llcg_dist.errors import TrainingError
 from llcg_dist.job.checkpoint import SERVER_OWNER, CheckpointFiles, CheckpointWriter, explain_misfit
+from llcg_dist.job.start import Start
 from llcg_dist.records.recorder import Recorder
 from llcg_dist.records.rows import RoundResult, Row
 from llcg_dist.training.correction import Corrector
@@ -75,19 +76,21 @@ class ServerCheckpoints:
         writer: CheckpointWriter,
         state: ServerState,
         recorder: Recorder,
-        start_round: int,
+        start: Start,
         initial: Tensor,
     ) -> None:
-        """Goes on after `start_round`; 0 starts anew, from the model `initial`."""
+        """A run that does not go on from a round begins with the model `initial`."""
         self._files, self._writer, self._state, self._recorder = files, writer, state, recorder
-        self._start_round, self._initial = start_round, initial
-        self.durable_round = start_round
+        self._start, self._start_round, self._initial = start, start.round, initial
+        self.lost_parts = start.lost
+        self.durable_round = 0 if start.lost else start.round
         """The newest round that every rank has a checkpoint of."""
 
     def start(self) -> tuple[Tensor, int, RoundResult | None]:
         """The model to go on from, the first round to run, and the round before where it is not recorded yet.
 
-        Checkpoints and rows of rounds that will be repeated are removed once the saved state is known to fit.
+        Checkpoints of rounds that will be repeated are set aside, and rows removed, once the saved state is known to
+        fit.
         """
         theta, unrecorded = self._initial, None
         if self._start_round:
@@ -96,7 +99,7 @@ class ServerCheckpoints:
                 last = self._state.load(saved, theta.numel())
             theta = last.theta
             unrecorded = last if len(self._recorder.rows) < self._start_round else None
-        self._files.drop_after(self._start_round)
+        self._files.remove_all() if self._start.over else self._files.set_aside_after(self._start_round)
         self._recorder.start()
         return theta, self._start_round + 1, unrecorded
 
@@ -120,6 +123,7 @@ class ServerCheckpoints:
             f"part {p}: checkpoint not written" for p, machine in enumerate(stats) if machine.checkpoint_failed
         ]
         warnings += [f"server: {writer.problem}"] if writer.problem else []
+        warnings += self._files.take_warning()
         return {
             "checkpoint_round": self.durable_round,
             "checkpoint_bytes": writer.bytes + sum(machine.checkpoint_bytes for machine in stats),

@@ -1,8 +1,10 @@
 """Builds the server of a run: construction apart from behaviour."""
 
+import logging
 import statistics
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +21,16 @@ from llcg_dist.config.schema import Config
 from llcg_dist.config.train import LocalLoss
 from llcg_dist.data.cut import correction_nodes
 from llcg_dist.data.derived import DataAccess, halo_bytes
-from llcg_dist.data.graph import TRAIN
+from llcg_dist.data.graph import TRAIN, VAL
 from llcg_dist.data.rows import Array
 from llcg_dist.data.store import Shard
 from llcg_dist.data.views import GraphView
+from llcg_dist.errors import UserError
 from llcg_dist.job.checkpoint import SERVER_OWNER, CheckpointFiles, CheckpointWriter, explain_misfit
+from llcg_dist.job.initial_weights import InitialWeights, read_initial_weights
+from llcg_dist.job.mirrored_files import open_files
 from llcg_dist.job.observer import Observer
+from llcg_dist.job.resumption import losses, starts_over
 from llcg_dist.job.server import Server
 from llcg_dist.job.server_checkpoints import ServerCheckpoints, ServerState, planned_rounds
 from llcg_dist.job.start import Start, checkpoint_folder
@@ -32,6 +38,7 @@ from llcg_dist.models import build_model
 from llcg_dist.models.base import Model
 from llcg_dist.models.samplers import sampler_for
 from llcg_dist.records.console import Progress
+from llcg_dist.records.mirror import RecordsMirror
 from llcg_dist.records.recorder import Recorder
 from llcg_dist.records.rows import read_rows
 from llcg_dist.training.auto_s import StepChooser
@@ -44,6 +51,8 @@ from llcg_dist.training.learning_rate import LearningRates
 from llcg_dist.training.loss import class_shares
 from llcg_dist.training.screening import Screener
 from llcg_dist.training.trainer import StepSettings, Trainer
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -58,10 +67,18 @@ class OpenRun:
     full: Shard
     """The full graph."""
     device: str
+    restored: list[str] = field(default_factory=list)
+    """Records that were copied from checkpoint.mirror."""
 
-    @property
+    @cached_property
+    def records_mirror(self) -> RecordsMirror | None:
+        mirror = self.config.checkpoint.mirror
+        return RecordsMirror(Path(mirror)) if mirror else None
+
+    @cached_property
     def checkpoints(self) -> CheckpointFiles:
-        return CheckpointFiles(checkpoint_folder(self.config, self.run_dir), SERVER_OWNER)
+        folder = checkpoint_folder(self.config, self.run_dir)
+        return open_files(folder, self.config.checkpoint.mirror, SERVER_OWNER, self.records_mirror)
 
     @property
     def train_nodes(self) -> list[int]:
@@ -75,21 +92,40 @@ class OpenRun:
         """The part of every node, where there are parts."""
         return self.full.extra["assignment"] if self.algorithm.trains_on_parts else None
 
+    @cached_property
+    def initial_weights(self) -> InitialWeights | None:
+        """Of a warm start; UserError where they do not fit."""
+        place = self.config.init_from
+        return read_initial_weights(place, self.new_model()) if place else None
+
     def new_model(self) -> Model:
         return build_model(self.config.model, self.full.graph.num_features, self.full.graph.num_classes)
 
 
-def start_after(run: OpenRun, round_: int) -> Start:
-    """What all ranks are told where the run goes on after the checkpoint of `round_` (0: starts anew)."""
+def start_after(run: OpenRun, round_: int, lost: Sequence[int] = ()) -> Start:
+    """What all ranks are told where the run goes on after the checkpoint of `round_` (0: starts anew); the parts `lost`
+    have none of it."""
     config, graph = run.config, run.full.graph
     saved = run.checkpoints.load(round_) if round_ else {}
+    if not round_:
+        _require_what_it_begins_with(run)
     with explain_misfit(SERVER_OWNER, round_):
         planned = planned_rounds(saved, config.num_rounds)
     shares = None
     if config.train.local_loss == LocalLoss.calibrated:
         labels = torch.from_numpy(graph.labels[graph.nodes_in(TRAIN)])
         shares = class_shares(labels, graph.num_classes).tolist()
-    return Start(round_, planned, saved.get("elapsed", 0.0), shares)
+    return Start(round_, planned, saved.get("elapsed", 0.0), starts_over(config, run.run_dir), list(lost), shares)
+
+
+def _require_what_it_begins_with(run: OpenRun) -> None:
+    """Raises UserError, before any machine is built, for what only the data and the file of a warm start can tell."""
+    weights = run.initial_weights
+    if weights:
+        log.info("begins with the weights in %s (sha256 %s)", weights.path, weights.sha256)
+    patience = run.config.early_stop.patience
+    if patience and not len(run.full.graph.nodes_in(VAL)):
+        raise UserError(f"early_stop.patience={patience}: the graph has no validation nodes to judge by; leave it off")
 
 
 def build_server(
@@ -99,6 +135,8 @@ def build_server(
     config, algorithm = run.config, run.algorithm
     seeding.seed_torch(seeding.generator(config.seed, seeding.INITIAL_WEIGHTS_STREAM, 0))
     model = run.new_model()
+    if start.round == 0 and run.initial_weights:
+        model.load_state_dict(run.initial_weights.state)
     initial, statistics = flatten(model), statistics_mask(model)
     steps = algorithm.local_steps(start.planned_rounds)
     corrector = _corrector(run, start, model, steps)
@@ -111,7 +149,7 @@ def build_server(
     state = ServerState(algorithm, corrector, compressor, ledger, recorder, start.planned_rounds)
     files = run.checkpoints
     writer = CheckpointWriter(files, config.checkpoint.every, config.checkpoint.keep, config.num_rounds, start.round)
-    checkpoints = ServerCheckpoints(files, writer, state, recorder, start.round, initial)
+    checkpoints = ServerCheckpoints(files, writer, state, recorder, start, initial)
     kinds, evaluate = scored_statistics(config), config.evaluate
     stats_kind = config.algorithm.batchnorm_stats
     evaluator = Evaluator(run.full.graph, run.new_model(), stats_kind, evaluate.chunk, evaluate.scratch, kinds)
@@ -143,8 +181,19 @@ def _recorder(run: OpenRun, start: Start, paper_bytes: int) -> Recorder:
         "metric": run.full.graph.metric,
         "paper_mb_per_round": algorithm.num_machines * paper_bytes / 1e6 if algorithm.trains_on_parts else 0.0,
         "halo_bytes": sum(halo_bytes(run.config, run.store)) if halo else 0,
+        "start": _what_happened(run, start),
     }
-    return Recorder(run.config, run.run_dir, start.round, start.elapsed, constants, progress.round)
+    recorder = Recorder(run.config, run.run_dir, start.round, start.elapsed, constants, progress.round)
+    recorder.mirror = run.records_mirror
+    return recorder
+
+
+def _what_happened(run: OpenRun, start: Start) -> dict[str, Any]:
+    """What starts.json says of a start besides its round: the weights it began with, and what was lost."""
+    lost = losses(start.lost, start.round, run.algorithm.machine_state())
+    init = run.initial_weights.as_json() if start.round == 0 and run.initial_weights else None
+    happened = {"lost": lost, "restored": run.restored, "init_from": init}
+    return {key: value for key, value in happened.items() if value}
 
 
 def _diagnostics(run: OpenRun) -> Diagnostics | None:

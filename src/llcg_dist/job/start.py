@@ -1,6 +1,6 @@
 """Where a run starts: anew, or after the checkpoints of a round."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from llcg_dist.config.schema import Config
@@ -16,6 +16,10 @@ class Start:
     """The rounds that the run had when it was first started."""
     elapsed: float = 0.0
     """Seconds that the run has taken until then."""
+    over: bool = False
+    """The user wants to start over (resume=fresh): what is there is removed."""
+    lost: list[int] = field(default_factory=list)
+    """Parts that have no checkpoint of the round."""
     class_shares: list[float] | None = None
     """Of all training nodes, for the calibrated loss: all that a machine is told about the labels of other parts."""
 

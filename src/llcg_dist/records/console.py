@@ -69,6 +69,8 @@ class Progress:
             pieces += [f"loss {row['train_loss'] or 0:.4f}"]
         pieces += [f"{self._bytes / 1e6:.2f} MB", f"{elapsed:.0f} s, {left:.0f} s left"]
         self._show("  ".join(pieces), last=done == self._rounds)
+        if row.get("early_stop"):
+            say(f"stopping early after round {done + 1}: {row['early_stop']}")
         for warning in row["warnings"]:
             say(f"warning: round {done}: {warning}")
 

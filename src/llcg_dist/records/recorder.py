@@ -2,7 +2,6 @@
 
 import io
 import logging
-import os
 import pickle
 import time
 from collections.abc import Callable
@@ -19,11 +18,17 @@ from llcg_dist.data.atomic_files import write_bytes, write_json
 from llcg_dist.errors import first_line
 from llcg_dist.records.classes import CLASSES_FILE, write_class_results
 from llcg_dist.records.loggers import Loggers
-from llcg_dist.records.rows import RoundResult, Row, read_rows, round_row, row_line, statistics_columns
-from llcg_dist.records.starts import record_start
+from llcg_dist.records.mirror import RecordsMirror
+from llcg_dist.records.row_file import RowFile
+from llcg_dist.records.rows import RoundResult, Row, read_rows, round_row, statistics_columns
+from llcg_dist.records.starts import STARTS_FILE, read_starts, record_start
+from llcg_dist.training.early_stop import EarlyStopping
 from llcg_dist.training.evaluation import Evaluation
 
 log = logging.getLogger(__name__)
+
+_RESULTS = ("summary.json", "wire.json", CLASSES_FILE, "model.pt", "best.pt")
+"""Files of a run that a start from nothing removes: they would be those of another."""
 
 
 class Recorder:
@@ -43,24 +48,33 @@ class Recorder:
         on_round: Callable[[Row], None] = lambda row: None,
     ) -> None:
         """`start_round`: the round of the checkpoint that the run resumes from (0: none). `elapsed`: seconds of the run
-        before that checkpoint. `constants`: metric, paper_mb_per_round and halo_bytes of the summary. `on_round` is
-        called with every row, for the progress line."""
+        before that checkpoint. `constants`: metric, paper_mb_per_round and halo_bytes of the summary, and under
+        `start` what starts.json says besides. `on_round` is called with every row, for the progress line."""
         self._config, self._run_dir, self._start_round = config, run_dir, start_round
         self._on_round, self._constants = on_round, constants or {}
         self._started = time.perf_counter() - elapsed
         self._pending_models: dict[str, bytes] = {}
         self.rows = read_rows(run_dir, start_round)
+        self.stopping = EarlyStopping(config, self.rows)
         self._peak_rss_mb_machine: float | None = None
         self._loggers = Loggers(config, run_dir, self.rows)
+        self._lost: list[Row] = self._constants.get("start", {}).get("lost", [])
+        self.mirror: RecordsMirror | None = None
+        """Where a second copy of the records goes, if anywhere."""
 
     def start(self) -> None:
         """Writes config.yaml, starts.json, and metrics.jsonl with the rows up to the checkpoint, without later ones."""
-        record_start(self._run_dir, self._constants.get("metric"), self._start_round)
+        for name in () if self._start_round else _RESULTS:
+            (self._run_dir / name).unlink(missing_ok=True)
+        record_start(self._run_dir, self._constants.get("metric"), self._start_round, self._constants.get("start", {}))
         write_bytes(self._run_dir / "config.yaml", to_yaml(self._config).encode())
-        write_bytes(self._run_dir / "metrics.jsonl", "".join(row_line(row) for row in self.rows).encode())
-        self._metrics = (self._run_dir / "metrics.jsonl").open("r+b")
-        self._rows_written = len(self.rows)
-        self._metrics_size = self._metrics.seek(0, os.SEEK_END)
+        self._metrics = RowFile(self._run_dir / "metrics.jsonl", self.rows)
+        if self.mirror:
+            for name in ("config.yaml", STARTS_FILE):
+                self.mirror.put(name, (self._run_dir / name).read_bytes())
+            if (self._run_dir / "best.pt").exists():
+                self.mirror.put("best.pt", (self._run_dir / "best.pt").read_bytes())
+            self.mirror.put_rows(self.rows)
 
     @property
     def elapsed(self) -> float:
@@ -82,6 +96,10 @@ class Recorder:
         """Records a round; `evaluation` is None where the model was not evaluated."""
         row = round_row(result, evaluation, seconds_evaluate) | statistics_columns(self._config, evaluation)
         row |= checkpoint_columns
+        if result.round == self._start_round + 1 and self._lost:
+            row["checkpoint_lost"] = self._lost
+        if self.stopping.see(row):
+            row["early_stop"] = self.stopping.reason
         if result.stats:
             self._peak_rss_mb_machine = max(stats.peak_rss_mb for stats in result.stats)
         losses = " ".join(f"{stats.train_loss:.4f}" for stats in result.stats)
@@ -90,6 +108,8 @@ class Recorder:
         )
         row["warnings"] += self._loggers.round(row)
         self.rows.append(row)
+        if self.mirror:
+            self.mirror.put_rows(self.rows)
         self._try_to_write_rows()
         self._on_round(row)
 
@@ -101,6 +121,8 @@ class Recorder:
         buffer = io.BytesIO()
         torch.save(state, buffer)
         self._pending_models[name] = buffer.getvalue()
+        if self.mirror:
+            self.mirror.put(name, self._pending_models[name])
         try:
             self._write_models()
         except OSError as error:
@@ -128,7 +150,7 @@ class Recorder:
     def sync(self) -> None:
         """Flushes metrics.jsonl to disk (fsync); called before a checkpoint, which relies on the earlier rows."""
         try:
-            os.fsync(self._metrics.fileno())
+            self._metrics.sync()
         except OSError as error:
             log.warning("metrics.jsonl: %s", error.strerror)
 
@@ -138,9 +160,10 @@ class Recorder:
         `audit`: verdict of the wire audit. Raises OSError where a file cannot be written; that file's earlier version
         is then intact.
         """
-        self._write_rows()
+        self._metrics.append(self.rows)
         self._metrics.close()
         self._write_models()
+        starts = read_starts(self._run_dir)
         wire, halo_bytes = ledger.as_json(), self._constants.get("halo_bytes", 0)
         summary = self._training_summary() | {
             "paper_mb_per_round": self._constants.get("paper_mb_per_round", 0.0),
@@ -151,6 +174,8 @@ class Recorder:
             "seconds_total": self.elapsed,
             "peak_rss_mb_server": peak_rss_mb_server,
             "peak_rss_mb_machine": self._peak_rss_mb_machine,
+            "lost": [loss for start in starts for loss in start.get("lost", [])],
+            "init_from": starts[0].get("init_from") if starts else None,
         }
         # The halo is copied with the parts before the first round: it is counted apart from the messages.
         verdict = {"audit": audit} if audit else {}
@@ -178,6 +203,8 @@ class Recorder:
             "final_test_score": last["test_score"],
             "final_train_loss": last["train_loss"],
             "local_steps_total": self._sum("local_steps"),
+            "stopped_early": self.stopping.reason is not None,
+            "stop_reason": self.stopping.reason,
         }
 
     def _mean_megabytes(self) -> Row:
@@ -197,19 +224,10 @@ class Recorder:
     def _try_to_write_rows(self) -> None:
         """Writes pending rows; a failure becomes a warning of the last row."""
         try:
-            self._write_rows()
+            self._metrics.append(self.rows)
         except OSError as error:
             self.rows[-1]["warnings"].append(f"metrics.jsonl not written: {error.strerror}")
             log.warning(self.rows[-1]["warnings"][-1])
-
-    def _write_rows(self) -> None:
-        content = "".join(row_line(row) for row in self.rows[self._rows_written :]).encode()
-        self._metrics.seek(self._metrics_size)
-        self._metrics.truncate()  # removes half a line that an earlier, failed write may have left
-        self._metrics.write(content)
-        self._metrics.flush()
-        self._metrics_size += len(content)
-        self._rows_written = len(self.rows)
 
     def _write_models(self) -> None:
         for name in list(self._pending_models):

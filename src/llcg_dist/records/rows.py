@@ -100,7 +100,7 @@ def read_rows(run_dir: Path, last_round: int) -> list[Row]:
             rows.append(row)
     if len(rows) < last_round - 1:
         raise UserError(
-            f"{path}: round {len(rows) + 1} is missing; the run cannot be continued, choose another run_dir"
+            f"{path}: round {len(rows) + 1} is missing; put the file back, choose another run_dir, or use resume=fresh"
         )
     return rows
 

@@ -16,7 +16,7 @@ from llcg_dist.report.runs import Run
 from llcg_dist.report.style import method_rank
 
 # Settings that do not affect a result (paths, how a run was started or logged), and the seed, which is averaged over.
-_IGNORED = LOCATION_KEYS | {
+_IGNORED = (LOCATION_KEYS - {"init_from"}) | {
     "seed",
     "resume",
     "verify",

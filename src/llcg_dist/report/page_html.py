@@ -104,10 +104,12 @@ def _lead(study: Study) -> str:
     machines = sorted({run.summary["num_machines"] for run in runs})
     rounds = sorted({len(run.rows) for run in runs})
     swept = f", over {', '.join(study.keys.values())}" if study.keys else ""
-    unfinished = sum(not run.finished for run in runs)
+    unfinished, stopped = sum(not run.finished for run in runs), sum(run.stopped_early for run in runs)
     return (
         f"{_number_of(len(runs), 'run')} of {', '.join(methods)}{swept}: {_span(machines, 'machine')}, "
-        f"{_span(rounds, 'round')}." + (f" Unfinished, with their rounds so far: {unfinished}." if unfinished else "")
+        f"{_span(rounds, 'round')}."
+        + (f" Unfinished, with their rounds so far: {unfinished}." if unfinished else "")
+        + (f" Stopped early: {stopped}." if stopped else "")
     )
 
 

@@ -96,9 +96,15 @@ class Run:
 
     @property
     def rounds_text(self) -> str:
-        """`20`, or `7 of 20` of an unfinished run."""
+        """`20`, or `7 of 20` of a run that is unfinished or stopped early."""
         planned = self.settings.get("num_rounds", "?")
-        return str(len(self.rows)) if self.finished else f"{len(self.rows)} of {planned}"
+        if self.finished:
+            return f"{len(self.rows)} of {planned}, stopped early" if self.stopped_early else str(len(self.rows))
+        return f"{len(self.rows)} of {planned}"
+
+    @property
+    def stopped_early(self) -> bool:
+        return bool(self.summary.get("stopped_early"))
 
     def column(self, key: str) -> list[Any]:
         """One value per round; None where a row does not have the key."""

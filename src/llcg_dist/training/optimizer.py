@@ -21,12 +21,24 @@ def build_optimizer(parameters: Iterable[nn.Parameter], config: TrainConfig, lr:
         arguments.setdefault("weight_decay", config.weight_decay)
     if config.optimizer in OPTIMIZERS:
         arguments.setdefault("fused", True)  # one pass over all parameters
+    moved = [parameter for parameter in parameters if parameter.requires_grad]
     try:
-        optimizer: torch.optim.Optimizer = kind(parameters, lr=lr, **arguments)
+        optimizer: torch.optim.Optimizer = kind(moved, lr=lr, **arguments)
     except (TypeError, ValueError) as error:
         given = ", ".join(f"{name}={value}" for name, value in arguments.items())
         raise UserError(f"train.optimizer={config.optimizer}: refused {given} ({one_line(error)})") from None
     return optimizer
+
+
+def state_tensors(config: TrainConfig) -> dict[str, bool]:
+    """{name: whether it is as large as its parameter} of what the optimiser keeps for each parameter from step to step;
+    found by a step of its own."""
+    probe = nn.Parameter(torch.zeros(2))
+    probe.grad = torch.zeros(2)
+    optimizer = build_optimizer([probe], config, lr=1.0)
+    optimizer.step()
+    kept = optimizer.state[probe].items()
+    return {name: value.numel() == 2 for name, value in kept if isinstance(value, torch.Tensor)}
 
 
 def optimizer_class(config: TrainConfig) -> Any:

@@ -2,7 +2,7 @@
 steps (lines 12-17), which run the same loop on the full graph and with other settings.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +15,7 @@ from llcg_dist.data.views import View
 from llcg_dist.sampling.minibatch import BatchStream, Sampler
 from llcg_dist.training.flat_vector import contiguous_parameters, statistics_mask
 from llcg_dist.training.loss import loss
-from llcg_dist.training.optimizer import build_optimizer
+from llcg_dist.training.optimizer import build_optimizer, state_tensors
 
 
 @dataclass(frozen=True)
@@ -148,6 +148,25 @@ class Trainer:
     def load_optimizer_state(self, state: dict[str, Any]) -> None:
         """Restores the optimiser's state_dict of a checkpoint."""
         self._optimizer.load_state_dict(state)
+
+    def moments(self) -> list[Tensor]:
+        """What the optimiser keeps, such as Adam's exp_avg, exp_avg_sq and step, each as one flat vector over all
+        parameters that it moves; nothing where it has no state."""
+        states = list(self._optimizer.state_dict()["state"].values())
+        names = state_tensors(self._train) if states else ()
+        return [torch.cat([state[name].reshape(-1).cpu() for state in states]) for name in names]
+
+    def load_moments(self, vectors: Sequence[Tensor]) -> None:
+        """Takes over what `moments` gave of another trainer of the same model."""
+        if not vectors:
+            return
+        parameters = [parameter for parameter in self._model.parameters() if parameter.requires_grad]
+        states: dict[int, dict[str, Tensor]] = {index: {} for index in range(len(parameters))}
+        for (name, is_large), vector in zip(state_tensors(self._train).items(), vectors, strict=True):
+            pieces = vector.split([p.numel() for p in parameters]) if is_large else list(vector)
+            for state, parameter, piece in zip(states.values(), parameters, pieces, strict=True):
+                state[name] = (piece.view_as(parameter) if is_large else piece).clone()
+        self._optimizer.load_state_dict(self._optimizer.state_dict() | {"state": states})
 
     def reset_optimizer(self) -> None:
         """Drops the optimiser's moments."""

@@ -10,7 +10,10 @@ from llcg_dist.config.compare import fingerprint, flat_dict, flat_items, resume_
 from llcg_dist.config.compose import load_config
 from tests.helpers.settings import DEFAULT, changed_default, set_value
 
-LOCATIONS = {"cluster.interface", "cluster.start", "run_dir", "partition.root", "checkpoint.dir", "evaluate.scratch"}
+LOCATIONS = {
+    "cluster.interface", "cluster.start", "run_dir", "partition.root", "checkpoint.dir", "checkpoint.mirror",
+    "evaluate.scratch", "init_from",
+}  # fmt: skip
 
 
 def another(value: Any) -> Any:
@@ -57,7 +60,8 @@ def test_flat_dict_joins_keys_with_dots() -> None:
         (["num_rounds=21"], []),
         (["num_rounds=19"], ["num_rounds (20 there, 19 here)"]),
         (["cluster.backend=loopback", "logger=none", "diagnostics.every=3", "checkpoint.every=5"], []),
-        (["run_dir=there", "partition.root=elsewhere", "cluster.interface=eth7"], []),
+        (["run_dir=there", "partition.root=elsewhere", "cluster.interface=eth7", "init_from=there"], []),
+        (["early_stop.patience=3"], ["early_stop.patience (None there, 3 here)"]),
         (["seed=1", "algorithm.K=4"], ["algorithm.K (8.0 there, 4.0 here)", "seed (0 there, 1 here)"]),
     ],
 )
@@ -69,3 +73,9 @@ def test_a_key_that_one_side_lacks_is_a_conflict_on_resume() -> None:
     old = dataclasses.asdict(DEFAULT) | {"momentum": 0.9}
     del old["seed"]
     assert resume_conflicts(old, DEFAULT) == ["momentum (0.9 there, None here)", "seed (None there, 0 here)"]
+
+
+@pytest.mark.parametrize(("before", "now", "allowed"), [(3, 4, True), (3, 2, False), (3, "null", True), (0, 3, False)])
+def test_patience_may_grow_on_resume(before: int, now: int | str, allowed: bool) -> None:
+    old = dataclasses.asdict(load_config([f"early_stop.patience={before}"]))
+    assert (resume_conflicts(old, load_config([f"early_stop.patience={now}"])) == []) == allowed

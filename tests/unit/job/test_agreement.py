@@ -24,7 +24,6 @@ from llcg_dist.job.agreement import (
     checksum,
     described_shards,
     match_parts,
-    newest_common_round,
     require_parts,
     require_same,
     require_world,
@@ -156,6 +155,7 @@ def test_a_part_stays_where_its_checkpoints_are() -> None:
     assert assign_ranks(offers((both, set()), (both, set())), 2) == [1, 2]
     assert assign_ranks(offers((both, {1}), (both, {1})), 2) == [1, 2]  # of no use to part 0
     assert assign_ranks(offers((both, both), (both, both)), 2) == [1, 2]
+    assert assign_ranks(offers((both, set()), (both, {0})), 2) == [2, 1]  # part 1 has lost its own: part 0 must not
 
 
 def test_checkpoints_of_a_part_that_the_disk_does_not_hold_count_for_nothing() -> None:
@@ -192,19 +192,3 @@ def test_a_part_of_another_store_is_named_with_both_checksums() -> None:
 def test_a_manifest_without_the_part_is_refused(manifest: dict[str, Any]) -> None:
     with pytest.raises(UserError, match="manifest.json: does not describe"):
         described_shards(manifest, ["part0"])
-
-
-@pytest.mark.parametrize(
-    ("server", "of_machines", "expected"),
-    [
-        ([1, 2, 3], [[1, 2, 3], [1, 2, 3]], 3),
-        ([1, 2, 3], [[1, 2], [2, 3]], 2),
-        ([3], [[1, 2], [1, 2]], 0),
-        ([], [[1], [1]], 0),
-        ([1, 2], [[1, 2], []], 0),
-    ],
-)
-def test_a_run_goes_on_from_the_newest_round_that_everyone_has(
-    server: list[int], of_machines: list[list[int]], expected: int
-) -> None:
-    assert newest_common_round(server, [report(0, *rounds) for rounds in of_machines]) == expected

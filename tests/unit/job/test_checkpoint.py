@@ -50,7 +50,7 @@ def test_owners_do_not_meet(tmp_path: Path) -> None:
     saved(tmp_path, 2, owner=part_owner(1))
     assert CheckpointFiles(tmp_path, part_owner(1)).rounds() == [1, 2]
     assert CheckpointFiles(tmp_path, part_owner(11)).rounds() == [1]
-    CheckpointFiles(tmp_path, part_owner(1)).drop_after(0)
+    CheckpointFiles(tmp_path, part_owner(1)).remove_all()
     assert CheckpointFiles(tmp_path, part_owner(11)).rounds() == [1]
     assert CheckpointFiles(tmp_path, SERVER_OWNER).rounds() == [1]
 
@@ -111,11 +111,27 @@ def test_the_end_of_a_job_leaves_what_keep_says(tmp_path: Path) -> None:
     assert CheckpointWriter.saved_by_all() == 3
 
 
-def test_rounds_that_will_be_repeated_are_dropped(tmp_path: Path) -> None:
+def test_rounds_that_will_be_repeated_are_set_aside_until_every_rank_has_them_again(tmp_path: Path) -> None:
     saved(tmp_path, 1, 2, 3)
     files = CheckpointFiles(tmp_path, SERVER_OWNER)
-    files.drop_after(2)
+    files.set_aside_after(2)
     assert files.rounds() == [1, 2]
+    (aside,) = tmp_path.glob("*.aside")
+    assert aside.name.startswith("server-r000003-")
+    files.prune(2, keep=2)
+    assert aside.exists()
+    files.prune(3, keep=2)
+    assert not aside.exists()
+    assert files.rounds() == [1, 2]
+
+
+def test_starting_over_removes_all_of_one_owner(tmp_path: Path) -> None:
+    saved(tmp_path, 1, 2)
+    saved(tmp_path, 1, owner=part_owner(0))
+    files = CheckpointFiles(tmp_path, SERVER_OWNER)
+    files.set_aside_after(1)
+    files.remove_all()
+    assert [path.name[:5] for path in tmp_path.iterdir()] == ["part0"]
 
 
 def test_a_disk_that_cannot_be_written_is_told_and_training_goes_on(tmp_path: Path) -> None:
@@ -140,7 +156,7 @@ def test_only_plain_data_is_loaded(tmp_path: Path) -> None:
     saver = CheckpointWriter(CheckpointFiles(tmp_path, SERVER_OWNER), 1, 2, 10)
     saver.save(1, lambda: {"theta": Path("code")})
     saver.finish()
-    with pytest.raises(UserError, match=r"server-r000001-.*: not a checkpoint \(UnpicklingError\)"):
+    with pytest.raises(UserError, match=r"checkpoint of server for round 1: not a checkpoint \(UnpicklingError\)"):
         CheckpointFiles(tmp_path, SERVER_OWNER).load(1)
 
 

@@ -44,6 +44,9 @@ class FakeServer:
         self.channel = loopback_channel(self.machines, SIZE)
         self.screener = Screener(config, [1.0] * len(self.machines), torch.zeros(SIZE, dtype=torch.bool))
 
+    def rounds_from(self, first_round: int) -> range:
+        return range(first_round, self.num_rounds + 1)
+
     def request_measurements(self, theta: Tensor, round_: int) -> None:
         self.calls.append(f"measure {round_}")
 

@@ -113,7 +113,7 @@ def test_a_full_disk_is_told_in_the_row_and_tried_again(tmp_path: Path, monkeypa
             return getattr(self._file, name)
 
     with monkeypatch.context() as patch:
-        patch.setattr(recorder, "_metrics", Full(recorder._metrics))
+        patch.setattr(recorder._metrics, "_file", Full(recorder._metrics._file))
         record(recorder, 2, 0.2)
     with pytest.raises(json.JSONDecodeError):
         rows(tmp_path)

@@ -97,5 +97,5 @@ def test_rows_are_read_up_to_the_round_that_is_asked_for(tmp_path: Path) -> None
 def test_nothing_is_read_from_a_bad_row_on(tmp_path: Path, third: str) -> None:
     content = [*lines(1, 2), third, *lines(4, 5)]
     assert read(tmp_path, content, 3) == [1, 2]
-    with pytest.raises(UserError, match=f"^{tmp_path}/metrics.jsonl: round 3 is missing; the run cannot be continued"):
+    with pytest.raises(UserError, match=f"^{tmp_path}/metrics.jsonl: round 3 is missing; put the file back"):
         read(tmp_path, content, 4)

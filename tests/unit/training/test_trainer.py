@@ -242,3 +242,16 @@ def test_the_rate_of_a_round_is_not_remembered() -> None:
 def test_a_shift_of_zero_changes_no_bit() -> None:
     none = trainer(replace(STEPS, logit_shift=torch.zeros(GRAPH.num_classes)))
     assert torch.equal(stepped(none), stepped(trainer()))
+
+
+@pytest.mark.parametrize("optimizer", ["adam", "sgd", "torch.optim.Adagrad", "torch.optim.Rprop"])
+def test_another_trainer_goes_on_with_the_moments_of_this_one(optimizer: str) -> None:
+    train = TrainConfig(optimizer=optimizer)
+    one, other, fresh = (trainer(train=train) for _ in range(3))
+    stepped(one)
+    moments = [vector.clone() for vector in one.moments()]
+    assert all(len(vector) <= len(START) for vector in moments)
+    other.load_moments(moments)
+    assert torch.equal(stepped(other, round_=2), stepped(one, round_=2))
+    assert torch.equal(stepped(fresh, round_=2), stepped(trainer(train=train), round_=2))
+    assert bool(moments) == (optimizer != "sgd")

@@ -95,7 +95,7 @@ def launch(
 
 def resuming(overrides: Sequence[str], run_dir: Path) -> str:
     """The command that goes on in the run directory, as it is typed into a shell."""
-    *others, named = _with_run_dir(overrides, run_dir)
+    *others, named = _with_run_dir([word for word in overrides if word != "resume=fresh"], run_dir)
     plain = re.fullmatch(r"[\w./-]+", str(run_dir))  # what Hydra reads as it stands needs no quotes
     presets = [word for folder in own_presets() for word in (CONFIG_DIR, str(folder))]
     return shlex.join(["llcg", "train", *presets, *others, f"run_dir={run_dir}" if plain else named])

@@ -55,7 +55,14 @@ class RunState:
     @property
     def planned_rounds(self) -> int:
         planned = self.settings.get("num_rounds")
-        return planned if isinstance(planned, int) and planned >= len(self.rows) else len(self.rows)
+        if self.finished or not isinstance(planned, int):
+            return len(self.rows)
+        return max(planned, len(self.rows))
+
+    @property
+    def stopping(self) -> str:
+        """Why the run ends before its time (early_stop.*); empty where it does not."""
+        return next((str(row["early_stop"]) for row in self.rows if row.get("early_stop")), "")
 
     @property
     def best(self) -> dict[str, Any] | None:

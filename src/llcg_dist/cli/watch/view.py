@@ -26,7 +26,7 @@ def status_line(state: RunState) -> str:
     pieces += [f"best {percent(best['val_score'])} % (round {best['round']})"] if best else []
     pieces += [f"{state.megabytes():.2f} MB", f"{state.seconds():.0f} s"]
     if state.finished:
-        return ", ".join([*pieces, "finished"])
+        return ", ".join([*pieces, "stopped early" if state.stopping else "finished"])
     if trouble := _trouble(state):
         return ", ".join(pieces) + trouble
     return ", ".join([*pieces, f"{state.seconds_left():.0f} s left"])
@@ -61,6 +61,7 @@ def plain_lines(state: RunState) -> list[str]:
     if parts := _slowest_parts(state):
         lines.append("local seconds: " + ", ".join(f"part {part} {seconds:.3f}" for part, seconds in parts))
     lines += [f"slow: {state.slow()}"] if state.slow() else []
+    lines += [f"early stop: {state.stopping}"] if state.stopping else []
     return lines + [f"warning: {text}" for text in state.warnings()]
 
 
@@ -83,6 +84,7 @@ def panels(state: RunState, width: int) -> RenderableType:
         )
         items += [charts, tables]
     items += [Text(f"slow: {state.slow()}", style="yellow")] if state.slow() else []
+    items += [Text(f"early stop: {state.stopping}")] if state.stopping else []
     return Group(*items, *(Text(f"warning: {text}", style="yellow") for text in state.warnings()))
 
 

@@ -1,0 +1,60 @@
+"""From which round a run goes on, and what that costs.
+
+A round that every rank has is exact: the run ends with the bits of an undisturbed one. Where a machine has lost what it
+saved, the server's newest round is: it holds the model, and the machine loses only what nobody else knows.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from llcg_dist.config.schema import Config, Resume
+from llcg_dist.errors import UserError
+from llcg_dist.records.starts import started_by_this_launch
+
+Row = dict[str, Any]
+
+
+def starts_over(config: Config, run_dir: Path) -> bool:
+    """Whether the user asks for a start from nothing. A restart of a job that did so goes on."""
+    return config.resume == Resume.fresh and not started_by_this_launch(run_dir)
+
+
+def choose_round(server: Sequence[int], parts: Sequence[Sequence[int]], rows: Sequence[Row]) -> tuple[int, list[int]]:
+    """The round to go on after (0: none), and the parts that have lost their state of it.
+
+    `server`, `parts`: the rounds of which each has a complete checkpoint; `rows` of metrics.jsonl.
+    """
+    common = set(server).intersection(*parts)
+    if common or not server:
+        return max(common, default=0), []
+    newest = max(server)
+    if newest == min(server) and len(rows) <= newest and _durable_round(rows) == 0:
+        return 0, []  # the first checkpoint of all: killed before every machine had written it, and nothing is lost
+    return newest, [part for part, rounds in enumerate(parts) if newest not in rounds]
+
+
+def refuse_to_start_over(
+    config: Config, run_dir: Path, parts: Sequence[Sequence[int]], rows: Sequence[Row], is_new: bool
+) -> None:
+    """Where no round can be gone on from: raises UserError if one could have been, so that its checkpoints are lost.
+
+    Before the server's first checkpoint was written, a machine may have its first two.
+    """
+    newest = max((round_ for rounds in parts for round_ in rounds), default=0)
+    begun = newest > (0 if is_new else 2 * max(1, config.checkpoint.every))
+    if _durable_round(rows) or begun:
+        reached = max(len(rows), newest)
+        lost = f"run_dir={run_dir}: the run was at round {reached}, and the server's checkpoints are gone or damaged"
+        mirror = f" (checkpoint.mirror={config.checkpoint.mirror} has none either)" if config.checkpoint.mirror else ""
+        raise UserError(f"{lost}{mirror}; put them back in checkpoint.dir, or start over with resume=fresh")
+
+
+def losses(parts: Sequence[int], round_: int, state: Sequence[str]) -> list[Row]:
+    """What these parts have lost, for starts.json; `state` is Algorithm.machine_state."""
+    return [{"part": part, "round": round_, "state": list(state)} for part in parts]
+
+
+def _durable_round(rows: Sequence[Row]) -> int:
+    """The newest round that every rank had on its disk, by the records."""
+    return max((row.get("checkpoint_round") or 0 for row in rows), default=0)

@@ -32,6 +32,7 @@ USAGE = """usage: llcg COMMAND [key=value ...]
   llcg report      compare runs or sweeps in tables, figures and one HTML page: llcg report PATH...
   llcg watch       follow a run in the terminal: curves, bytes, phases, who is slow: llcg watch RUN [--once]
   llcg predict     write class and probability per node: llcg predict run_dir=RUN
+  llcg key         make the key that the hosts of a job share: llcg key [FILE] (docs/security.md)
 
 Settings are Hydra overrides: groups (algorithm=psgd_pa, model=gcn, partition=random) and keys (algorithm.K=16).
 `llcg train [key=value ...] --help` lists them all with the values that they have then; as in Hydra, --cfg job prints
@@ -60,6 +61,11 @@ def print_help(command: str, arguments: Sequence[str] = ()) -> None:
         from llcg_dist.cli.doctor import USAGE as DOCTOR_USAGE
 
         say(DOCTOR_USAGE)
+        return
+    if command == "key":
+        from llcg_dist.cli.key import USAGE as KEY_USAGE
+
+        say(KEY_USAGE)
         return
     if command == "report":
         say(USAGE)

@@ -43,6 +43,7 @@ def run(arguments: Sequence[str]) -> int:
         "report": _report,
         "watch": _watch,
         "predict": _predict,
+        "key": _key,
     }
     if not arguments or arguments[0] in ("-h", "--help", "help"):
         say(USAGE)
@@ -110,6 +111,12 @@ def _predict(arguments: list[str]) -> int:
 
     say(f"predictions in {predict(arguments, say)}")
     return 0
+
+
+def _key(arguments: list[str]) -> int:
+    from llcg_dist.cli.key import key
+
+    return key(arguments)
 
 
 if __name__ == "__main__":

@@ -7,11 +7,10 @@ lets them talk to each other (`machine_group`). What crosses is counted by those
 
 import contextlib
 import os
-import socket
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
 from typing import Any
@@ -19,9 +18,10 @@ from typing import Any
 import torch.distributed as dist
 from torch import Tensor
 
+from llcg_dist.comm.job_store import connect_store, ignored_values
 from llcg_dist.comm.ledger import Ledger
 from llcg_dist.comm.liveness import Heartbeat
-from llcg_dist.comm.network import listen_on, use_interface
+from llcg_dist.comm.network import use_interface
 from llcg_dist.comm.rendezvous import choose_backend, fresh_prefix, negotiate, pick_server, swapped_rank
 from llcg_dist.comm.waiter import FOREVER, Waiter
 from llcg_dist.errors import PeerLostError, UserError, first_line
@@ -44,6 +44,8 @@ class RankResources:
     graph: bool = True
     run: bool = True
     own_gpu: bool = False
+    key: bytes | None = field(default=None, repr=False)
+    """The job's key, which seals the values of its store."""
 
 
 class Cluster:
@@ -55,9 +57,11 @@ class Cluster:
         """`backend` is cluster.backend; which it becomes, and who is rank 0, follows from the resources of all."""
         rank, self.size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
         limit = timedelta(seconds=join_timeout)
-        own_resources = _describe(resources or RankResources())
+        resources = resources or RankResources()
+        own_resources = _describe(resources)
         try:
-            self._store = _connect_store(limit, hosts=rank == 0)
+            self._key = resources.key
+            self._store = connect_store(limit, rank == 0, self._key)
             self._prefix = fresh_prefix(self._store, rank, self.size, join_timeout)
             self._job_store = dist.PrefixStore(self._prefix, self._store)
             decide = partial(_decide, backend)
@@ -70,6 +74,8 @@ class Cluster:
         except UserError as error:
             self.refuse(str(error))
             raise
+        except PeerLostError as error:
+            raise PeerLostError(f"{error}{ignored_values(self._store)}") from error
         except (OSError, RuntimeError, ValueError) as error:
             raise PeerLostError(f"cannot join the other ranks: {first_line(error)}") from error
         self._heartbeat: Heartbeat | None = None
@@ -125,7 +131,8 @@ class Cluster:
         if self._heartbeat:
             self._heartbeat.stop()
         # A connection of its own: the job's store may be busy in the main thread.
-        store = dist.PrefixStore(self._prefix, _connect_store(timedelta(seconds=limit), hosts=False))
+        self._beat_store = connect_store(timedelta(seconds=limit), False, self._key)
+        store = dist.PrefixStore(self._prefix, self._beat_store)
         self._heartbeat = Heartbeat(store, self.rank, names, limit, on_silence)
         self._heartbeat.start()
 
@@ -226,25 +233,3 @@ def _describe(resources: RankResources) -> dict[str, Any]:
 def _decide(requested: str, everyone: Sequence[dict[str, Any]]) -> dict[str, Any]:
     backend = choose_backend(requested, [bool(said["own_gpu"]) for said in everyone])
     return {"server": pick_server(everyone), "backend": backend}
-
-
-def _connect_store(limit: timedelta, hosts: bool) -> dist.TCPStore:
-    """The store at MASTER_ADDR:MASTER_PORT. torchrun's agent hosts it where it says so, else rank 0 does."""
-    address, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
-    if hosts and os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True":
-        return host_store(listen_on(address, port), limit)
-    return reach_store(address, port, limit)
-
-
-def host_store(listener: socket.socket, limit: timedelta) -> dist.TCPStore:
-    """A store behind this socket and no other: left to itself, torch listens on every interface of the host."""
-    address, port = listener.getsockname()[:2]
-    # The store owns the socket from here on, and closes it.
-    return dist.TCPStore(
-        address, port, is_master=True, timeout=limit, wait_for_workers=False, master_listen_fd=listener.detach()
-    )
-
-
-def reach_store(host: str, port: int, limit: timedelta) -> dist.TCPStore:
-    """A store that another process hosts."""
-    return dist.TCPStore(host, port, is_master=False, timeout=limit, wait_for_workers=False)

@@ -10,13 +10,13 @@ from llcg_dist.config.schema import Config
 # Keys of paths and network interfaces. They do not change what a job computes, so hosts of one job may differ in them.
 LOCATION_KEYS = {
     "run_dir", "partition.root", "dataset.root", "checkpoint.dir", "evaluate.scratch", "cluster.interface",
-    "cluster.start",
+    "cluster.start", "cluster.key_file",
 }  # fmt: skip
 
 # Keys that may differ when a run is resumed: none of them changes the model that the run ends with.
 _RESUMABLE = LOCATION_KEYS | {
     "resume", "verify", "checkpoint.every", "checkpoint.keep", "cluster.backend", "cluster.device", "cluster.threads",
-    "cluster.timeout", "cluster.join_timeout", "cluster.max_restarts", "cluster.audit", "logger",
+    "cluster.timeout", "cluster.join_timeout", "cluster.max_restarts", "cluster.audit", "cluster.sealed", "logger",
     "sampling.prefetch", "diagnostics.every", "diagnostics.repeats", "diagnostics.chunk", "diagnostics.hessian_steps",
 }  # fmt: skip
 

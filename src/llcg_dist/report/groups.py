@@ -24,6 +24,7 @@ _IGNORED = LOCATION_KEYS | {
     "algorithm.name",
     "checkpoint.every",
     "checkpoint.keep",
+    "cluster.sealed",
 }
 
 

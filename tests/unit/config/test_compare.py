@@ -10,7 +10,10 @@ from llcg_dist.config.compare import fingerprint, flat_dict, flat_items, resume_
 from llcg_dist.config.compose import load_config
 from tests.helpers.settings import DEFAULT, changed_default, set_value
 
-LOCATIONS = {"cluster.interface", "cluster.start", "run_dir", "partition.root", "checkpoint.dir", "evaluate.scratch"}
+LOCATIONS = {
+    "cluster.interface", "cluster.key_file", "cluster.start", "run_dir", "partition.root", "checkpoint.dir",
+    "evaluate.scratch",
+}  # fmt: skip
 
 
 def another(value: Any) -> Any:

@@ -17,11 +17,12 @@ _DEFAULT_PORT = 29500
 _DESCRIPTION = """\
 Run once on every host, with the same arguments but for --here (and settings that say where files lie):
 
-  launch/multinode.sh --head 10.0.0.1 --hosts 3 --here 2 cluster.num_machines=4 run_dir=/shared/runs/a [settings]
+  launch/multinode.sh --head 10.0.0.1 --hosts 3 --here 2 cluster.num_machines=4 run_dir=/shared/runs/a \\
+      cluster.key_file=job.key [settings]
 
 starts two of the job's five processes here. Hosts may be started in any order, within cluster.join_timeout. The host
 whose partition.root holds the whole graph runs the server; machines take the parts that their disks hold. Settings are
-those of `llcg train`; run_dir must be among them."""
+those of `llcg train`; run_dir and cluster.key_file (from `llcg key`, the same on every host) must be among them."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -40,6 +41,9 @@ def _launch(arguments: Sequence[str]) -> int:
     config = load_config(overrides)
     if not config.run_dir:
         raise UserError("run_dir: must be set for a job on several hosts, so that each start of it finds its records")
+    if config.cluster.sealed and not config.cluster.key_file:
+        rule = "`llcg key job.key` makes one: copy it to every host and add cluster.key_file=job.key"
+        raise UserError(f"cluster.key_file: a job on several hosts needs a key; {rule} (or cluster.sealed=false)")
     silence_torch_store()
     from llcg_dist.cli.launch.elastic import launch
     from llcg_dist.cli.launch.hosts import Hosts

@@ -19,6 +19,7 @@ import torch.distributed as dist
 from llcg_dist.comm.seal import Seal, SealedValue
 
 log = logging.getLogger(__name__)
+log.addHandler(logging.NullHandler())  # launchers have no log file, and say at the end how many values were ignored
 
 _POLL_SECONDS = 0.02
 

@@ -133,7 +133,13 @@ class Cluster:
         # A connection of its own: the job's store may be busy in the main thread.
         self._beat_store = connect_store(timedelta(seconds=limit), False, self._key)
         store = dist.PrefixStore(self._prefix, self._beat_store)
-        self._heartbeat = Heartbeat(store, self.rank, names, limit, on_silence)
+        beats = self._beat_store
+
+        def on_silence_or_forgery(message: str) -> None:
+            """Whose beats a stranger overwrites may be alive."""
+            on_silence(message + ignored_values(beats))
+
+        self._heartbeat = Heartbeat(store, self.rank, names, limit, on_silence_or_forgery)
         self._heartbeat.start()
 
     def refuse(self, reason: str) -> None:

@@ -1,5 +1,6 @@
 """A sealed store over one that a stranger writes to (torch's HashStore): what it hands out, ignores and counts."""
 
+import contextlib
 import threading
 import time
 from datetime import timedelta
@@ -8,7 +9,10 @@ import pytest
 import torch.distributed as dist
 
 from llcg_dist.comm.job_store import ignored_values, sealed
+from llcg_dist.comm.liveness import Heartbeat
+from llcg_dist.comm.rendezvous import fresh_prefix
 from llcg_dist.comm.sealed_store import SealedStore
+from llcg_dist.errors import PeerLostError
 
 KEY = bytes(range(32))
 SHORT = timedelta(milliseconds=80)
@@ -197,3 +201,43 @@ def test_without_a_key_the_store_is_as_it_is(beneath: dist.HashStore) -> None:
     assert sealed(beneath, None) is beneath
     assert ignored_values(beneath) == ""
     assert isinstance(sealed(beneath, KEY), SealedStore)
+
+
+def test_a_stranger_is_not_admitted_as_a_rank(beneath: dist.HashStore) -> None:
+    """It says what a rank says, without the key; or with a key of its own."""
+    for stranger in (beneath, another(beneath, bytes(32))):
+        server = another(beneath)
+        alone = threading.Thread(target=_join_quietly, args=(stranger, 1))
+        alone.start()
+        with pytest.raises(PeerLostError, match="rank 1 did not join within cluster.join_timeout=0.4 s"):
+            fresh_prefix(server, 0, 2, limit=0.4)
+        assert server.ignored > 0
+        alone.join(20)
+
+
+def _join_quietly(store: dist.Store, rank: int) -> None:
+    with contextlib.suppress(PeerLostError, ValueError):  # what it reads is none of its own
+        fresh_prefix(store, rank, 2, limit=0.4)
+
+
+def test_poisoned_beats_neither_hide_a_silent_rank_nor_silence_a_living_one(beneath: dist.HashStore) -> None:
+    told: list[str] = []
+    server, machine = another(beneath), another(beneath)
+    beats = Heartbeat(machine, 1, {0: "the server"}, 1.0, told.append)
+    watch = Heartbeat(server, 0, {1: "rank 1"}, 1.0, told.append)
+    for heartbeat in (beats, watch):
+        heartbeat.start()
+    for number in range(20):  # 1.6 s
+        beneath.set("beat/1", f"{number}" if number % 2 else "1")
+        time.sleep(0.08)
+        if number == 10:
+            assert told == []
+    assert told == []
+    beats.stop()
+    end = time.monotonic() + 20
+    while not told and time.monotonic() < end:
+        beneath.set("beat/1", f"{time.monotonic()}")  # as if it were alive
+        time.sleep(0.05)
+    watch.stop()
+    assert "nothing heard from rank 1 for 1 s" in told[0]
+    assert server.ignored > 0

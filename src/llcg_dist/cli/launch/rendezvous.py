@@ -1,11 +1,12 @@
 """torchrun's elastic rendezvous over the store of a job, which its launcher opens; what it decodes is allow-listed.
 
-torch keeps the state of a rendezvous pickled in the store, and unpickling runs what the pickle names. So a state is
+torch keeps the state of a rendezvous pickled in the store, and unpickling runs what the pickle names. So a pickle is
 first read by an unpickler that knows only what a state is made of, also where the store is not sealed.
 """
 
 import io
 import pickle
+import pickletools
 from base64 import b64decode
 from datetime import timedelta
 from typing import Any
@@ -30,9 +31,16 @@ BACKEND = "llcg"
 _DYNAMIC = "torch.distributed.elastic.rendezvous.dynamic_rendezvous"
 _PARTS_OF_A_STATE = {
     (_DYNAMIC, "_RendezvousState"), (_DYNAMIC, "_NodeDesc"), ("datetime", "datetime"), ("datetime", "timezone"),
-    ("datetime", "timedelta"), ("builtins", "set"),
+    ("datetime", "timedelta"),
 }  # fmt: skip
 """(module, name) of all that the pickle of a rendezvous state may refer to."""
+_OPCODES = {
+    "PROTO", "FRAME", "STOP", "MARK", "MEMOIZE", "BINGET", "LONG_BINGET", "STACK_GLOBAL", "NEWOBJ", "REDUCE", "BUILD",
+    "NONE", "NEWTRUE", "NEWFALSE", "BININT", "BININT1", "BININT2", "LONG1", "SHORT_BINBYTES", "SHORT_BINUNICODE",
+    "BINUNICODE", "EMPTY_TUPLE", "TUPLE1", "TUPLE2", "TUPLE3", "TUPLE", "EMPTY_DICT", "SETITEM", "SETITEMS",
+    "EMPTY_SET", "ADDITEMS",
+}  # fmt: skip
+"""What pickle itself uses to write a state. Of the others some allocate as much memory as they are asked to."""
 
 
 def register() -> None:
@@ -52,6 +60,9 @@ class _StateReader(pickle.Unpickler):
 def require_state(pickled: bytes) -> None:
     """Raises torch's RendezvousStateError where this is not the pickle of a rendezvous state."""
     try:
+        strange = {opcode.name for opcode, _, _ in pickletools.genops(pickled)} - _OPCODES
+        if strange:
+            raise pickle.UnpicklingError(f"it has the opcode {min(strange)}")
         state = _StateReader(io.BytesIO(pickled)).load()
         reason = "" if type(state).__name__ == "_RendezvousState" else f"it is a {type(state).__name__}"
     except Exception as error:  # a damaged pickle can raise almost anything

@@ -2,6 +2,7 @@
 
 import os
 import pickle
+import resource
 from base64 import b64encode
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -66,6 +67,16 @@ def test_nothing_else_runs(tmp_path: Path, protocol: int, inside: bool) -> None:
 def test_what_is_no_state(value: bytes) -> None:
     with pytest.raises(RendezvousStateError):
         require_state(value)
+
+
+def test_a_pickle_that_asks_for_memory_is_refused() -> None:
+    """A memo of two billion places; 4 GB of bytes."""
+    good = pickle.dumps(full_state(), 4)
+    for wish in (b"r\xff\xff\xff\x7f", b"\x96\0\0\0\0\1\0\0\0", b"\x8e\0\0\0\0\1\0\0\0"):
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        with pytest.raises(RendezvousStateError):
+            require_state(good[:2] + b"N" + wish + good[2:])
+        assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100_000  # KiB
 
 
 def test_the_backend_reads_what_it_writes() -> None:

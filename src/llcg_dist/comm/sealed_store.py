@@ -55,7 +55,10 @@ class SealedStore(dist.Store):
 
     def get(self, key: str) -> bytes:
         """The authentic value, for which it waits as long as the store's timeout."""
-        return self._wait_for([key], self.timeout)[0].content
+        if self._beneath.timeout != self.timeout:  # type: ignore[attr-defined]
+            self._beneath.set_timeout(self.timeout)
+        standing = self._standing(key)  # the store beneath waits where there is nothing at all
+        return (standing or self._wait_for([key], self.timeout)[0]).content
 
     def check(self, keys: list[str]) -> bool:
         """Whether there is an authentic value under every key. A counter is none: `add(key, 0)` reads it."""

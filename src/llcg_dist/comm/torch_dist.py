@@ -102,11 +102,12 @@ class Cluster:
 
     def send(self, message: Tensor, rank: int) -> None:
         """Returns before it has arrived: the tensor stays as it is until the next `wait` or `receive`."""
-        self._pending.append((rank, self._links[rank].send(message)))
+        self._pending.append((rank, self._begun(rank, self._links[rank].send, message)))
 
     def expect(self, buffers: Mapping[int, Tensor]) -> None:
         """One message from each of these ranks, at most as long as its buffer; returns before they have arrived."""
-        self._pending += [(rank, self._links[rank].receive(buffer)) for rank, buffer in buffers.items()]
+        for rank, buffer in buffers.items():
+            self._pending.append((rank, self._begun(rank, self._links[rank].receive, buffer)))
 
     def receive(self, buffers: Mapping[int, Tensor]) -> None:
         """One message from each of these ranks, at most as long as its buffer."""
@@ -119,7 +120,14 @@ class Cluster:
         failure = self._waiter.wait([work for _, work in pending]) if pending else None
         if failure:
             place, error = failure
-            raise PeerLostError(f"lost the connection to rank {pending[place][0]}: {first_line(error)}") from error
+            raise _lost(pending[place][0], error) from error
+
+    def _begun(self, rank: int, begin: Callable[[Tensor], Any], tensor: Tensor) -> Any:
+        """A send or receive under way; Gloo may know already that the link is gone."""
+        try:
+            return begin(tensor)
+        except RuntimeError as error:
+            raise _lost(rank, error) from error
 
     def machine_group(self) -> "MachineGroup":
         """For what machines exchange without the server; every machine calls it."""
@@ -134,12 +142,10 @@ class Cluster:
         self._beat_store = connect_store(timedelta(seconds=limit), False, self._key)
         store = dist.PrefixStore(self._prefix, self._beat_store)
         beats = self._beat_store
-
-        def on_silence_or_forgery(message: str) -> None:
-            """Whose beats a stranger overwrites may be alive."""
-            on_silence(message + ignored_values(beats))
-
-        self._heartbeat = Heartbeat(store, self.rank, names, limit, on_silence_or_forgery)
+        # Someone whose beats are forged may be alive: the message then says so.
+        self._heartbeat = Heartbeat(
+            store, self.rank, names, limit, lambda message: on_silence(message + ignored_values(beats))
+        )
         self._heartbeat.start()
 
     def refuse(self, reason: str) -> None:
@@ -214,6 +220,10 @@ class MachineGroup:
         own = received_rows[self._cluster.rank - 1]
         self._cluster.received_bytes += received[:1].nbytes * (len(received) - own)
         return received
+
+
+def _lost(rank: int, error: Exception) -> PeerLostError:
+    return PeerLostError(f"lost the connection to rank {rank}: {first_line(error)}")
 
 
 def _within(seconds: float, ask_store: Callable[[], object]) -> None:

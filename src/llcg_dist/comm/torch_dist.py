@@ -58,9 +58,8 @@ class Cluster:
         rank, self.size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
         limit = timedelta(seconds=join_timeout)
         resources = resources or RankResources()
-        own_resources = _describe(resources)
+        own_resources, self._key = _describe(resources), resources.key
         try:
-            self._key = resources.key
             self._store = connect_store(limit, rank == 0, self._key)
             self._prefix = fresh_prefix(self._store, rank, self.size, join_timeout)
             self._job_store = dist.PrefixStore(self._prefix, self._store)

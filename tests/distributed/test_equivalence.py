@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from llcg_dist.comm.job_key import write_key
 from tests.helpers.graph_files import two_part_graph
 from tests.helpers.jobs import llcg, torchrun
 from tests.helpers.run_files import bytes_crossed, model_bytes, model_sizes, model_state, rows, summary
@@ -74,10 +75,14 @@ def test_a_machine_opens_no_file_of_another_part(runs: Path) -> None:
 
 
 def test_torchrun_by_hand_is_the_same_job(runs: Path) -> None:
-    settings = [*TINY, f"partition.root={runs}/parts", f"run_dir={runs}/by_hand"]
+    settings = [*TINY, f"partition.root={runs}/parts", f"run_dir={runs}/by_hand", f"cluster.key_file={runs}/job.key"]
+    write_key(runs / "job.key")
     outcome = torchrun(3, "-m", "llcg_dist.train", *settings)
     assert outcome.code == 0, outcome.err
+    assert "warning: whoever reaches this job's store" not in outcome.out
     assert model_bytes(runs / "by_hand") == model_bytes(runs / "llcg")
+    key = (runs / "job.key").read_bytes().strip()
+    assert not any(key in path.read_bytes() for path in (runs / "by_hand").rglob("*") if path.is_file())
 
 
 def test_psgd_pa_and_full_sync_on_one_machine_are_single(tmp_path: Path) -> None:

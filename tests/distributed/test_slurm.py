@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -55,6 +56,7 @@ def test_slurm_trains_over_both_nodes_to_the_bits_of_llcg_train(slurm: Slurm, tm
         "llcg_dist.train": {"127.0.0.1"},
     }  # the nodes' NodeAddr
 
+    assert stat.S_IMODE((run_dir / "job.key").stat().st_mode) == 0o600  # what seals the nodes' store
     assert model_bytes(run_dir) == model_in_one_process(tmp_path, *job)
     assert not processes_of(slurm)
 

@@ -1,15 +1,20 @@
 """Several hosts on one machine: network namespaces joined by a bridge, each with one interface of its own."""
 
+import atexit
+import functools
 import json
 import os
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
+from llcg_dist.comm.job_key import write_key
 from tests.helpers.jobs import BIN, REPOSITORY, Job, start
 
 PORT = 29500
@@ -79,9 +84,20 @@ def hosts(count: int) -> Iterator[list[Host]]:
         subprocess.run(["ip", "link", "del", bridge], capture_output=True)
 
 
+@functools.cache
+def shared_key() -> str:
+    """The setting of a key that all hosts of these tests have."""
+    folder = tempfile.mkdtemp(prefix="llcg-test-key-")
+    atexit.register(shutil.rmtree, folder)
+    write_key(Path(folder) / "job.key")
+    return f"cluster.key_file={folder}/job.key"
+
+
 def multinode(host: Host, head: Host, count: int, here: int, *settings: str) -> Job:
     """This host's share of a job of `count` hosts: `here` of its processes."""
     where = ["--head", f"{head.address}:{PORT}", "--hosts", str(count), "--here", str(here)]
+    if not any(setting.startswith(("cluster.key_file=", "cluster.sealed=")) for setting in settings):
+        settings = (*settings, shared_key())
     return start(host.command("bash", str(REPOSITORY / "launch" / "multinode.sh"), *where, *settings))
 
 

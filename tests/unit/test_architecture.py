@@ -133,8 +133,9 @@ def test_numba_stays_in_the_kernels() -> None:
     assert users("numba", imports) == {"sampling/kernels.py", "sampling/compiled.py"}
 
 
-def test_torch_distributed_stays_in_its_two_files() -> None:
-    assert users("torch.distributed", imports) == {"comm/torch_dist.py", "cli/launch/elastic.py"}
+def test_torch_distributed_stays_in_its_files() -> None:
+    transport = {"comm/torch_dist.py", "comm/job_store.py", "comm/sealed_store.py"}
+    assert users("torch.distributed", imports) == transport | {"cli/launch/elastic.py", "cli/launch/rendezvous.py"}
 
 
 @pytest.mark.parametrize("room", ["training/", "algorithms/"])

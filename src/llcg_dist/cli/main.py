@@ -48,6 +48,7 @@ def _run(arguments: list[str]) -> int:
         "report": _report,
         "watch": _watch,
         "predict": _predict,
+        "key": _key,
         "help": show_help,
     }
     if not arguments or arguments[0] in ("-h", "--help"):
@@ -122,6 +123,12 @@ def _predict(arguments: list[str]) -> int:
 
     say(f"predictions in {predict(arguments, say)}")
     return 0
+
+
+def _key(arguments: list[str]) -> int:
+    from llcg_dist.cli.key import key
+
+    return key(arguments)
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ USAGE = """usage: llcg COMMAND [key=value ...]
   llcg report      compare runs or sweeps in tables, figures and one HTML page: llcg report PATH...
   llcg watch       follow a run in the terminal: curves, bytes, phases, who is slow: llcg watch RUN
   llcg predict     write class and probability per node: llcg predict run_dir=RUN
+  llcg key         make the key that the hosts of a job share: llcg key [FILE]
   llcg help        the documentation: llcg help TOPIC
 
 Settings are Hydra overrides: groups (algorithm=psgd_pa, model=gcn, partition=random) and keys (algorithm.K=16).
@@ -51,15 +52,16 @@ A job on several hosts: run this once on each of them, in any order, within clus
   --here     LLCG_HERE     how many of its P+1 processes run on this host (1); any layout will do that adds up to P+1
   --job      LLCG_JOB      a name that only the hosts of one job share (llcg)
   --rejoin   LLCG_REJOIN   how often this host joins again when a cut link took torchrun's agent with it (3)
-  key=value                as for `llcg train`; run_dir must be set. They must be the same on all hosts, but for where
-                           things lie: run_dir, partition.root, dataset.root, checkpoint.dir, cluster.interface, ...
+  key=value                as for `llcg train`; run_dir and cluster.key_file must be set. They must be the same on all
+                           hosts, but for where things lie: run_dir, partition.root, dataset.root, checkpoint.dir, ...
 
 Each option may be given as the environment variable beside it. Three hosts, a server and four machines, parts copied
-to each host's own disk:
+to each host's own disk, and the job's key to every host:
 
-  host 1 (10.0.0.1)$ llcg multinode --head 10.0.0.1 --hosts 3 --here 1 cluster.num_machines=4 run_dir=runs/a
-  host 2$            llcg multinode --head 10.0.0.1 --hosts 3 --here 2 cluster.num_machines=4 run_dir=runs/a
-  host 3$            llcg multinode --head 10.0.0.1 --hosts 3 --here 2 cluster.num_machines=4 run_dir=runs/a
+  host 1$ llcg key job.key && for host in host2 host3; do scp -p job.key $host:$PWD; done
+  host 1$ llcg multinode --head 10.0.0.1 --hosts 3 --here 1 cluster.num_machines=4 run_dir=a cluster.key_file=job.key
+  host 2$ llcg multinode --head 10.0.0.1 --hosts 3 --here 2 cluster.num_machines=4 run_dir=a cluster.key_file=job.key
+  host 3$ llcg multinode --head 10.0.0.1 --hosts 3 --here 2 cluster.num_machines=4 run_dir=a cluster.key_file=job.key
 
 The server runs where the full graph is, whichever host that is; machines take the parts that their disks hold
 (llcg partition --share). Exit codes are those of `llcg train`. More: llcg help launch.""",
@@ -122,6 +124,11 @@ and probability_LABEL for each.
 Precision, recall, F1 and support of every class on the validation and test nodes, and the confusion matrix, are written
 to FILE_classes.json, and those of the test nodes are printed. Of a new graph that has labels and no split, all labelled
 nodes are test nodes.""",
+    "key": """usage: llcg key [FILE]
+
+Writes a fresh key to FILE (job.key by default), which its owner alone can read; a file that exists is kept. A job on
+several hosts needs one: copy it to every host (scp -p), and add cluster.key_file=FILE to the settings. Make one for
+every job: values that were sealed in an earlier job with the same key are authentic in a later one.""",
     "help": """usage: llcg help [TOPIC]
 
 Shows a page of the documentation, the help of a command, or the presets of a group of settings (llcg help experiment).

@@ -7,11 +7,10 @@ lets them talk to each other (`machine_group`). What crosses is counted by those
 
 import contextlib
 import os
-import socket
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
 from typing import Any
@@ -19,9 +18,10 @@ from typing import Any
 import torch.distributed as dist
 from torch import Tensor
 
+from llcg_dist.comm.job_store import connect_store, ignored_values
 from llcg_dist.comm.ledger import Ledger
 from llcg_dist.comm.liveness import Heartbeat
-from llcg_dist.comm.network import listen_on, use_interface
+from llcg_dist.comm.network import use_interface
 from llcg_dist.comm.rendezvous import choose_backend, fresh_prefix, negotiate, pick_server, swapped_rank
 from llcg_dist.comm.waiter import FOREVER, Waiter
 from llcg_dist.errors import PeerLostError, UserError, first_line
@@ -44,6 +44,8 @@ class RankResources:
     graph: bool = True
     run: bool = True
     own_gpu: bool = False
+    key: bytes | None = field(default=None, repr=False)
+    """The job's key, which seals the values of its store."""
 
 
 class Cluster:
@@ -55,9 +57,10 @@ class Cluster:
         """`backend` is cluster.backend; which it becomes, and who is rank 0, follows from the resources of all."""
         rank, self.size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
         limit = timedelta(seconds=join_timeout)
-        own_resources = _describe(resources or RankResources())
+        resources = resources or RankResources()
+        own_resources, self._key = _describe(resources), resources.key
         try:
-            self._store = _connect_store(limit, hosts=rank == 0)
+            self._store = connect_store(limit, rank == 0, self._key)
             self._prefix = fresh_prefix(self._store, rank, self.size, join_timeout)
             self._job_store = dist.PrefixStore(self._prefix, self._store)
             decide = partial(_decide, backend)
@@ -70,6 +73,8 @@ class Cluster:
         except UserError as error:
             self.refuse(str(error))
             raise
+        except PeerLostError as error:
+            raise PeerLostError(f"{error}{ignored_values(self._store)}") from error
         except (OSError, RuntimeError, ValueError) as error:
             raise PeerLostError(f"cannot join the other ranks: {first_line(error)}") from error
         self._heartbeat: Heartbeat | None = None
@@ -96,11 +101,12 @@ class Cluster:
 
     def send(self, message: Tensor, rank: int) -> None:
         """Returns before it has arrived: the tensor stays as it is until the next `wait` or `receive`."""
-        self._pending.append((rank, self._links[rank].send(message)))
+        self._pending.append((rank, self._begun(rank, self._links[rank].send, message)))
 
     def expect(self, buffers: Mapping[int, Tensor]) -> None:
         """One message from each of these ranks, at most as long as its buffer; returns before they have arrived."""
-        self._pending += [(rank, self._links[rank].receive(buffer)) for rank, buffer in buffers.items()]
+        for rank, buffer in buffers.items():
+            self._pending.append((rank, self._begun(rank, self._links[rank].receive, buffer)))
 
     def receive(self, buffers: Mapping[int, Tensor]) -> None:
         """One message from each of these ranks, at most as long as its buffer."""
@@ -113,7 +119,14 @@ class Cluster:
         failure = self._waiter.wait([work for _, work in pending]) if pending else None
         if failure:
             place, error = failure
-            raise PeerLostError(f"lost the connection to rank {pending[place][0]}: {first_line(error)}") from error
+            raise _lost(pending[place][0], error) from error
+
+    def _begun(self, rank: int, begin: Callable[[Tensor], Any], tensor: Tensor) -> Any:
+        """A send or receive under way; Gloo may know already that the link is gone."""
+        try:
+            return begin(tensor)
+        except RuntimeError as error:
+            raise _lost(rank, error) from error
 
     def machine_group(self) -> "MachineGroup":
         """For what machines exchange without the server; every machine calls it."""
@@ -125,8 +138,13 @@ class Cluster:
         if self._heartbeat:
             self._heartbeat.stop()
         # A connection of its own: the job's store may be busy in the main thread.
-        store = dist.PrefixStore(self._prefix, _connect_store(timedelta(seconds=limit), hosts=False))
-        self._heartbeat = Heartbeat(store, self.rank, names, limit, on_silence)
+        self._beat_store = connect_store(timedelta(seconds=limit), False, self._key)
+        store = dist.PrefixStore(self._prefix, self._beat_store)
+        beats = self._beat_store
+        # Someone whose beats are forged may be alive: the message then says so.
+        self._heartbeat = Heartbeat(
+            store, self.rank, names, limit, lambda message: on_silence(message + ignored_values(beats))
+        )
         self._heartbeat.start()
 
     def refuse(self, reason: str) -> None:
@@ -203,6 +221,10 @@ class MachineGroup:
         return received
 
 
+def _lost(rank: int, error: Exception) -> PeerLostError:
+    return PeerLostError(f"lost the connection to rank {rank}: {first_line(error)}")
+
+
 def _within(seconds: float, ask_store: Callable[[], object]) -> None:
     """Asks the job's store, but waits no longer than this: across a cut link an answer may take for ever."""
 
@@ -226,25 +248,3 @@ def _describe(resources: RankResources) -> dict[str, Any]:
 def _decide(requested: str, everyone: Sequence[dict[str, Any]]) -> dict[str, Any]:
     backend = choose_backend(requested, [bool(said["own_gpu"]) for said in everyone])
     return {"server": pick_server(everyone), "backend": backend}
-
-
-def _connect_store(limit: timedelta, hosts: bool) -> dist.TCPStore:
-    """The store at MASTER_ADDR:MASTER_PORT. torchrun's agent hosts it where it says so, else rank 0 does."""
-    address, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
-    if hosts and os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True":
-        return host_store(listen_on(address, port), limit)
-    return reach_store(address, port, limit)
-
-
-def host_store(listener: socket.socket, limit: timedelta) -> dist.TCPStore:
-    """A store behind this socket and no other: left to itself, torch listens on every interface of the host."""
-    address, port = listener.getsockname()[:2]
-    # The store owns the socket from here on, and closes it.
-    return dist.TCPStore(
-        address, port, is_master=True, timeout=limit, wait_for_workers=False, master_listen_fd=listener.detach()
-    )
-
-
-def reach_store(host: str, port: int, limit: timedelta) -> dist.TCPStore:
-    """A store that another process hosts."""
-    return dist.TCPStore(host, port, is_master=False, timeout=limit, wait_for_workers=False)

@@ -68,6 +68,10 @@ class ClusterConfig(Section):
     """Seconds to wait for all ranks to join and to be ready."""
     max_restarts: int = 0
     """How often a failed job is started again; it goes on from its last whole checkpoint."""
+    sealed: bool = True
+    """Whether values of the job's store count only where they are sealed with the job's key (llcg help security)."""
+    key_file: str | None = None
+    """File with the job's key, from `llcg key FILE`, the same on every host; default: on one host a fresh key."""
     audit: bool = False
     """Compare the ledger with the bytes that the kernel counted on the job's sockets; a difference fails the job."""
 
@@ -81,4 +85,7 @@ class ClusterConfig(Section):
             Backend.loopback: "cluster.backend=loopback opens no sockets; use cluster.backend=gloo",
             Backend.nccl: "not all of NCCL's bytes pass through sockets that the kernel counts; use gloo",
         }
+        self.require(
+            self.sealed or not self.key_file, "key_file", "has no use with cluster.sealed=false; leave one out"
+        )
         self.require(not self.audit or self.backend not in rules, "audit", rules.get(self.backend, ""))

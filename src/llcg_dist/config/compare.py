@@ -11,13 +11,13 @@ from llcg_dist.config.schema import Config
 # what lies at init_from does, but the server alone reads it, and only before the first round.
 LOCATION_KEYS = {
     "run_dir", "partition.root", "dataset.root", "checkpoint.dir", "checkpoint.mirror", "evaluate.scratch",
-    "cluster.interface", "cluster.start", "init_from",
+    "cluster.interface", "cluster.start", "cluster.key_file", "init_from",
 }  # fmt: skip
 
 # Keys that may differ when a run is resumed: none of them changes the model that the run ends with.
 _RESUMABLE = LOCATION_KEYS | {
     "resume", "verify", "checkpoint.every", "checkpoint.keep", "cluster.backend", "cluster.device", "cluster.threads",
-    "cluster.timeout", "cluster.join_timeout", "cluster.max_restarts", "cluster.audit", "logger",
+    "cluster.timeout", "cluster.join_timeout", "cluster.max_restarts", "cluster.audit", "cluster.sealed", "logger",
     "sampling.prefetch", "diagnostics.every", "diagnostics.repeats", "diagnostics.chunk", "diagnostics.hessian_steps",
 }  # fmt: skip
 

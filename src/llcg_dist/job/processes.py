@@ -12,6 +12,7 @@ from llcg_dist.algorithms.base import Algorithm
 from llcg_dist.comm.audit import Audit
 from llcg_dist.comm.codec import Codec
 from llcg_dist.comm.control import leave, receive_json, send_json
+from llcg_dist.comm.job_key import ranks_key
 from llcg_dist.comm.ledger import Ledger
 from llcg_dist.comm.process_transport import ProcessTransport, answer_requests
 from llcg_dist.comm.remote_rows import FeatureTraffic, PeerRows
@@ -111,8 +112,18 @@ def rank_resources(config: Config) -> RankResources:
         interface=config.cluster.interface,
         graph=(store_path(config) / "global" / "graph.json").exists(),
         run=config.run_dir is not None and (Path(config.run_dir) / "config.yaml").exists(),
+        key=_key(config),
         own_gpu=use_device(config.cluster.device) != "cpu" and ranks_here <= torch.cuda.device_count(),
     )
+
+
+def _key(config: Config) -> bytes | None:
+    """The job's key. A start under plain torchrun without one says what that means, once for all ranks."""
+    key = ranks_key(config.cluster)
+    if key is None and config.cluster.sealed and os.environ["RANK"] == "0":
+        rule = "give cluster.key_file (llcg key FILE), or start it with llcg; cluster.sealed=false accepts it"
+        say(f"warning: whoever reaches this job's store can change what its ranks tell each other there; {rule}")
+    return key
 
 
 class ProcessEnvironment:

@@ -25,6 +25,7 @@ _IGNORED = (LOCATION_KEYS - {"init_from"}) | {
     "algorithm.target",
     "checkpoint.every",
     "checkpoint.keep",
+    "cluster.sealed",
 }
 
 

@@ -11,8 +11,8 @@ from llcg_dist.config.compose import load_config
 from tests.helpers.settings import DEFAULT, changed_default, set_value
 
 LOCATIONS = {
-    "cluster.interface", "cluster.start", "run_dir", "partition.root", "checkpoint.dir", "checkpoint.mirror",
-    "evaluate.scratch", "init_from",
+    "cluster.interface", "cluster.key_file", "cluster.start", "run_dir", "partition.root", "checkpoint.dir",
+    "checkpoint.mirror", "evaluate.scratch", "init_from",
 }  # fmt: skip
 
 

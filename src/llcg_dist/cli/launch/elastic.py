@@ -1,8 +1,8 @@
 """Starts the ranks of a job on this host through torchrun's elastic launcher; its outcome becomes an exit code.
 
-The rendezvous is torchrun's c10d rendezvous over a store that this module creates: the stores that torch would create
-for the agents and for the ranks listen on every interface. This store listens on the address of the head alone
-(127.0.0.1 where the job has one host), and the ranks use it too.
+The rendezvous is torchrun's c10d rendezvous over a store of our own: the stores that torch would create for the agents
+and for the ranks listen on every interface. This store listens on the address of the head alone (127.0.0.1 where the
+job has one host), its values are sealed with the job's key, and the ranks use it too.
 """
 
 import contextlib
@@ -15,34 +15,29 @@ import signal
 import sys
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from torch.distributed import DistError, TCPStore
+from torch.distributed import DistError
 from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs, SignalException, Std
 from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
 from torch.distributed.elastic.rendezvous import (
     RendezvousClosedError,
     RendezvousError,
     RendezvousGracefulExitError,
-    RendezvousHandler,
-    RendezvousInfo,
-    RendezvousParameters,
-    RendezvousStoreInfo,
+    RendezvousStateError,
     RendezvousTimeoutError,
 )
-from torch.distributed.elastic.rendezvous import rendezvous_handler_registry as registry
-from torch.distributed.elastic.rendezvous.c10d_rendezvous_backend import C10dRendezvousBackend
-from torch.distributed.elastic.rendezvous.dynamic_rendezvous import DynamicRendezvousHandler, RendezvousTimeout
 from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
+from llcg_dist.cli.launch import rendezvous
 from llcg_dist.cli.launch.forked import fork_server, run_rank
-from llcg_dist.cli.launch.hosts import STORE_TIMEOUT, Hosts, JobStore
+from llcg_dist.cli.launch.hosts import Hosts, JobStore
 from llcg_dist.cli.launch.torch_logging import silence_torchrun
-from llcg_dist.comm.network import listen_on, route_to
+from llcg_dist.comm.job_key import KEY_VARIABLE, hold_key, launchers_key
+from llcg_dist.comm.job_store import ignored_values
+from llcg_dist.comm.network import route_to
 from llcg_dist.comm.rendezvous import swapped_rank
-from llcg_dist.comm.torch_dist import REFUSED, host_store
 from llcg_dist.config.cluster import ClusterConfig
 from llcg_dist.config.compose import quoted_override
 from llcg_dist.config.own_files import CONFIG_DIR, own_presets
@@ -50,7 +45,7 @@ from llcg_dist.data.atomic_files import make_folder
 from llcg_dist.errors import UserError
 from llcg_dist.job.devices import forks_ranks, gpu_here, threads_per_rank
 from llcg_dist.job.process import name_of, raise_lost_again
-from llcg_dist.records.console import end_progress_line, print_error
+from llcg_dist.records.console import end_progress_line, print_error, say
 
 _SHUTDOWN_SECONDS = 10
 """How long ranks may take to end after SIGTERM before they are killed."""
@@ -67,17 +62,17 @@ def launch(
     """
     silence_torchrun()
     raise_lost_again(SignalException)
-    registry.register(_RendezvousBackend.name, _create_rendezvous_handler)
+    rendezvous.register()
+    key = launchers_key(cluster)
     threads = threads_per_rank(cluster.threads, num_processes)
     os.environ["OMP_NUM_THREADS"] = str(threads)
     make_folder(run_dir, "run_dir")
-    entrypoint, arguments = _entrypoint(cluster, threads, _with_run_dir(overrides, run_dir))
+    entrypoint, arguments = _entrypoint(cluster, threads, _with_run_dir(overrides, run_dir), hold_key(key))
     for attempt in range(hosts.attempts if hosts else 1):
         if attempt:
             print_error("this host lost the job's head; joining again")
-        job_store = JobStore(hosts) if hosts else None
-        store = job_store.store if job_store else host_store(listen_on("127.0.0.1", 0), STORE_TIMEOUT)
-        config = _launch_config(num_processes, cluster, store, run_dir, hosts)
+        job_store = JobStore(hosts, key)
+        config = _launch_config(num_processes, cluster, job_store, run_dir, hosts)
         try:
             code = _run_agent(elastic_launch(config, entrypoint), config, arguments, run_dir)
         except (RendezvousError, DistError):  # the head cannot be reached any more
@@ -86,8 +81,9 @@ def launch(
             again = "the same command on every host goes on" if hosts else f"go on with: {resuming(overrides, run_dir)}"
             end_progress_line()
             print_error(f"stopped by {signal.Signals(code - 128).name}; {again}")
-        if job_store:
-            job_store.leave(wait_for_others=code < 128)
+        if ignored := ignored_values(job_store.store):
+            say(f"warning: {ignored}; someone else reaches the store (llcg help security)")
+        job_store.leave(wait_for_others=code < 128)
         return code
     print_error("this host lost the job's head; its own message may say why")
     return 1
@@ -119,17 +115,21 @@ def _with_run_dir(overrides: Sequence[str], run_dir: Path) -> list[str]:
 
 
 def _entrypoint(
-    cluster: ClusterConfig, threads: int, overrides: list[str]
+    cluster: ClusterConfig, threads: int, overrides: list[str], key_path: str
 ) -> tuple[Callable[..., None] | str, list[Any]]:
-    """What a rank runs, and its arguments: a function in a forked process, or a new `python -m llcg_dist.train`."""
+    """What a rank runs, and its arguments: a function in a forked process, or a new `python -m llcg_dist.train`.
+
+    `key_path`: where ranks open the job's key (comm/job_key.py).
+    """
     if forks_ranks(cluster.start, cluster.device, gpu_here()):
         fork_server(threads)
-        return run_rank, [overrides]
+        return run_rank, [overrides, {KEY_VARIABLE: key_path}]
+    os.environ[KEY_VARIABLE] = key_path
     return sys.executable, ["-m", "llcg_dist.train", *overrides]
 
 
 def _launch_config(
-    num_processes: int, cluster: ClusterConfig, store: TCPStore, run_dir: Path, hosts: Hosts | None
+    num_processes: int, cluster: ClusterConfig, job_store: JobStore, run_dir: Path, hosts: Hosts | None
 ) -> LaunchConfig:
     """The settings of torchrun's elastic agent on this host.
 
@@ -144,10 +144,14 @@ def _launch_config(
         max_nodes=hosts.count if hosts else 1,
         nproc_per_node=num_processes,
         run_id=hosts.job if hosts else uuid.uuid4().hex[:8],
-        rdzv_backend=_RendezvousBackend.name,
-        rdzv_endpoint=f"{store.host}:{store.port}",
-        rdzv_configs={"store": store, "join_timeout": math.ceil(cluster.join_timeout)},
-        local_addr=route_to(store.host),
+        rdzv_backend=rendezvous.BACKEND,
+        rdzv_endpoint="{}:{}".format(*job_store.address),
+        rdzv_configs={
+            "store": job_store.store,
+            "address": job_store.address,
+            "join_timeout": math.ceil(cluster.join_timeout),
+        },
+        local_addr=route_to(job_store.address[0]),
         max_restarts=cluster.max_restarts,
         shutdown_timeout=_SHUTDOWN_SECONDS,
         start_method="forkserver",
@@ -168,8 +172,12 @@ def _run_agent(agent: elastic_launch, config: LaunchConfig, arguments: list[Any]
         return 128 + int(stopped.sigval)
     except RendezvousTimeoutError:
         limit = f"within cluster.join_timeout={config.rdzv_configs['join_timeout']} s; start the same command on each"
-        print_error(f"the {config.max_nodes} hosts did not all come to {config.rdzv_endpoint} {limit}")
+        ignored = ignored_values(config.rdzv_configs["store"])
+        print_error(f"the {config.max_nodes} hosts did not all come to {config.rdzv_endpoint} {limit}{ignored}")
         return 2
+    except RendezvousStateError as error:
+        print_error(f"{error}; either cluster.sealed differs between hosts, or a stranger reaches the store")
+        return 1
     except UserError as error:
         if several_hosts:  # on one host rank 0 has printed it
             print_error(str(error))
@@ -178,40 +186,6 @@ def _run_agent(agent: elastic_launch, config: LaunchConfig, arguments: list[Any]
         print_error("another host has ended the job; its own message says why")
         return 1
     return 0
-
-
-class _RendezvousBackend(C10dRendezvousBackend):
-    """torch's c10d rendezvous backend, under a name of its own in torchrun's registry."""
-
-    name = "llcg"
-
-
-class _RendezvousHandler(DynamicRendezvousHandler):
-    """torch's elastic rendezvous, except that a job which its ranks have refused is not restarted."""
-
-    def next_rendezvous(self) -> RendezvousInfo:
-        """Raises a UserError where the ranks have found a user's mistake: no restart of the job could work."""
-        if self._store.check([REFUSED]):
-            raise UserError(self._store.get(REFUSED).decode())
-        return super().next_rendezvous()
-
-
-def _create_rendezvous_handler(parameters: RendezvousParameters) -> RendezvousHandler:
-    """The handler for torchrun's registry, over the store in `parameters.config`."""
-    store = parameters.config["store"]
-    handler = _RendezvousHandler.from_backend(
-        parameters.run_id,
-        store,
-        _RendezvousBackend(store, parameters.run_id),
-        parameters.min_nodes,
-        parameters.max_nodes,
-        parameters.local_addr,
-        RendezvousTimeout(join=timedelta(seconds=parameters.config["join_timeout"])),
-    )
-    # As if the handler had created a store for the ranks already: its own would listen on every interface.
-    handler._shared_tcp_store_server = store
-    handler._bootstrap_store_info = RendezvousStoreInfo(store.host, store.port)
-    return handler
 
 
 def _report_failure(failed: ChildFailedError, run_dir: Path, rank_0_has_terminal: bool) -> int:

@@ -32,10 +32,14 @@ def fork_server(threads: int) -> Any:
     return context
 
 
-def run_rank(overrides: Sequence[str]) -> None:
-    """Runs a rank in a forked process, as `python -m llcg_dist.train` does in a new one."""
+def run_rank(overrides: Sequence[str], variables: Mapping[str, str]) -> None:
+    """Runs a rank in a forked process, as `python -m llcg_dist.train` does in a new one.
+
+    `variables`: of the environment, which otherwise is that of the fork server and torchrun's.
+    """
     from llcg_dist.train import main
 
+    os.environ.update(variables)
     _set_command_line([sys.executable, "-m", "llcg_dist.train", *overrides], os.environ)
     code = main(overrides)
     sys.stdout.flush()

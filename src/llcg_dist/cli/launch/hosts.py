@@ -9,11 +9,11 @@ import time
 from dataclasses import dataclass
 from datetime import timedelta
 
+from llcg_dist.comm.job_store import host_store, reach_store, sealed
 from llcg_dist.comm.network import listen_on
-from llcg_dist.comm.torch_dist import host_store, reach_store
 from llcg_dist.errors import UserError
 
-STORE_TIMEOUT = timedelta(seconds=60)
+_STORE_TIMEOUT = timedelta(seconds=60)
 """How long an operation on the store may take."""
 _WAIT_FOR_OTHERS_SECONDS = 25.0
 """How long the head keeps the store at the end of a job, so that the other hosts can read how it ended."""
@@ -24,6 +24,8 @@ _RETRY_SECONDS = 0.5
 _POLL_SECONDS = 0.1
 _HOSTS_JOINED, _HOSTS_LEFT = "llcg/came", "llcg/left"
 """Keys of the store that count the hosts other than the head."""
+_GREETING, _GREETING_SECONDS = ("llcg/head", "welcome"), timedelta(seconds=5)
+"""Key and value that the head sets first, and how long others wait for it: a host with another key cannot read it."""
 
 
 @dataclass(frozen=True)
@@ -47,18 +49,37 @@ class Hosts:
 
 
 class JobStore:
-    """This host's end of the store that all hosts of the job share: the head hosts it, the others connect to it."""
+    """This host's end of the job's store. Of several hosts the head hosts it, and the others connect to it."""
 
-    def __init__(self, hosts: Hosts) -> None:
-        """Opens the store; hosts may be started in any order, so the others wait for the head."""
-        listener = _listener(hosts)
+    def __init__(self, hosts: Hosts | None, key: bytes | None) -> None:
+        """Opens the store, sealed with the job's key; hosts may be started in any order, so the others wait for the
+        head. `hosts`: None where the job has this host alone."""
+        listener = _listener(hosts) if hosts else listen_on("127.0.0.1", 0)
         self._is_head = listener is not None
-        if listener is None:
+        if listener:
+            beneath = host_store(listener, _STORE_TIMEOUT)
+        elif hosts:
             _wait_for_head(hosts)
-            self.store = reach_store(hosts.head, hosts.port, STORE_TIMEOUT)
-            self.store.add(_HOSTS_JOINED, 1)
+            beneath = reach_store(hosts.head, hosts.port, _STORE_TIMEOUT)
+        self.address = beneath.host, beneath.port
+        self.store = sealed(beneath, key)
+        if self._is_head:
+            self.store.set(*_GREETING)
         else:
-            self.store = host_store(listener, STORE_TIMEOUT)
+            self._require_greeting()
+            self.store.add(_HOSTS_JOINED, 1)
+
+    def _require_greeting(self) -> None:
+        """Raises a UserError where the head's values do not open with this host's key."""
+        key, value = _GREETING
+        with contextlib.suppress(RuntimeError):  # torch's, where there is no authentic value for so long
+            self.store.wait([key], _GREETING_SECONDS)
+            if self.store.get(key) == value.encode():
+                return
+        rule = "give every host the same cluster.sealed, and a copy of the same file as cluster.key_file"
+        raise UserError(
+            "the head at {}:{}: its store is not sealed with this host's key; {}".format(*self.address, rule)
+        )
 
     def leave(self, wait_for_others: bool) -> None:
         """Leaves the job. With `wait_for_others` the head leaves last: its store tells the others how the job ended."""

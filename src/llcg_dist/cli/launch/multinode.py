@@ -25,6 +25,9 @@ def multinode(arguments: Sequence[str]) -> int:
     config = load_config(overrides)
     if not config.run_dir:
         raise UserError("run_dir: must be set for a job on several hosts, so that each start of it finds its records")
+    if config.cluster.sealed and not config.cluster.key_file:
+        rule = "`llcg key job.key` makes one: copy it to every host and add cluster.key_file=job.key"
+        raise UserError(f"cluster.key_file: a job on several hosts needs a key; {rule} (or cluster.sealed=false)")
     silence_torch_store()
     from llcg_dist.cli.launch.elastic import launch
     from llcg_dist.cli.launch.hosts import Hosts

@@ -11,25 +11,36 @@ import socket
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from llcg_dist.cli.exit_codes import exit_code_of
 from llcg_dist.cli.launch.torch_logging import silence_torch_store
+from llcg_dist.comm.job_key import replace_key
 from llcg_dist.comm.network import route_to
 from llcg_dist.config.compose import load_config
 from llcg_dist.config.own_files import find_own_files
 from llcg_dist.config.schema import Config
+from llcg_dist.data.atomic_files import make_folder
 from llcg_dist.errors import UserError
 
 _FIRST_PORT, _NUM_PORTS = 15_000, 15_000
 """The range of rendezvous ports that are derived from a job's id."""
 _SCONTROL_TIMEOUT_SECONDS = 60
+_KEY_FILE = "job.key"
+"""Name of the file in run_dir that holds the key of the job's nodes."""
 
 
 def ranks_per_node(ranks: int, nodes: int) -> list[int]:
     """The number of ranks on each node, as even as possible; nodes that would have none are left out."""
     used = min(ranks, nodes)
     return [ranks // used + (node < ranks % used) for node in range(used)]
+
+
+def make_job_key(run_dir: Path) -> None:
+    """Makes the key that the nodes of a job will share, in its run_dir; before any of its agents starts."""
+    make_folder(run_dir, "run_dir")
+    replace_key(run_dir / _KEY_FILE)
 
 
 def run_agent(config: Config, run_dir: Path, ranks: int, overrides: Sequence[str]) -> int:
@@ -52,7 +63,10 @@ def run_agent(config: Config, run_dir: Path, ranks: int, overrides: Sequence[str
         port = int(environ.get("LLCG_RENDEZVOUS_PORT") or _port_of_job(job))
         head = _own_address(_address(nodes[1])) if node == 0 else _address(nodes[0])
         hosts = Hosts(len(layout), head, port, job, config.cluster.join_timeout, 1, is_head=node == 0, name=nodes[node])
-    return launch(layout[node], config.cluster, run_dir, overrides, hosts)
+    cluster = config.cluster
+    if hosts and cluster.sealed and not cluster.key_file:
+        cluster = replace(cluster, key_file=str(run_dir / _KEY_FILE))
+    return launch(layout[node], cluster, run_dir, overrides, hosts)
 
 
 def _scontrol(entity: str, name: str) -> str:
@@ -116,6 +130,8 @@ def _check(overrides: Sequence[str]) -> int:
         ranks, run_dir = prepare_job(_settings(overrides)[0])
     nodes = int(os.environ["SLURM_JOB_NUM_NODES"])
     used = len(ranks_per_node(ranks, nodes)) if ranks else 0
+    if used > 1:
+        make_job_key(run_dir)
     values = {"ranks": ranks, "nodes": used, "port": _free_port(), "run_dir": run_dir}
     print("\n".join(f"{name}={shlex.quote(str(value))}" for name, value in values.items()))
     return 0

@@ -14,6 +14,7 @@ from typing import Any
 from hydra.core.utils import JobReturn, JobStatus
 from hydra.plugins.launcher import Launcher
 
+from llcg_dist.cli.launch.slurm import make_job_key
 from llcg_dist.cli.sweep.job import JobOutcome, finished_outcome
 from llcg_dist.config.compose import load_config, quoted_override
 from llcg_dist.errors import UserError
@@ -106,6 +107,9 @@ class ResumingLauncher(Launcher):
     def _launch(self, pending: dict[str, list[str]], initial_job_idx: int) -> None:
         """Runs jobs, given by name and overrides, through the inner launcher, and stores their outcomes."""
         queue = SlurmQueue(self._inner)
+        if queue.used:
+            for name in pending:
+                make_job_key(self._sweep_dir / name)
         try:
             results = self._inner.launch(list(pending.values()), initial_job_idx=initial_job_idx)
         except Exception as error:  # one job's failure, such as a cancelled SLURM job: the other outcomes still count

@@ -14,4 +14,4 @@ def test_a_port_that_is_taken_on_the_head() -> None:
     with listen_on(own[0], 0) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(UserError, match=f"port {port} cannot be used .*in use.*; choose another"):
-            JobStore(Hosts(2, own[0], port, "job", 1.0, 1))
+            JobStore(Hosts(2, own[0], port, "job", 1.0, 1), key=None)

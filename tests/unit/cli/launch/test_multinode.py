@@ -41,7 +41,9 @@ def test_a_head_that_is_no_address(head: str) -> None:
         (["--there", "1", "run_dir=r"], "--there: no such option"),
         (["algorithm.K=0", "run_dir=r"], "algorithm.K=0"),
         (["experiment=tiny"], "run_dir: must be set"),
-        (["experiment=tiny", "run_dir=r"], "the head localhost: is 127.0.0.1 on this host"),
+        (["experiment=tiny", "run_dir=r"], "needs a key; `llcg key job.key` makes one: copy it to every host and add"),
+        (["experiment=tiny", "run_dir=r", "cluster.key_file=no.key"], "cluster.key_file=no.key: cannot be read"),
+        (["experiment=tiny", "run_dir=r", "cluster.sealed=false"], "the head localhost: is 127.0.0.1 on this host"),
     ],
 )
 def test_mistakes_are_one_line(

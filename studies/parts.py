@@ -2,8 +2,9 @@
 
     python -m studies.parts --data FOLDER [--seeds 3] [--workers 2] [--out runs/parts]
 
-Four graphs, eight machines, 25 rounds, with the settings of studies.accuracy, and either library's METIS. FOLDER holds
-Amazon/, Planetoid/ and Hetero/ as PyG's classes expect them. Finished runs are kept (studies/pool.py).
+Four graphs, eight machines, 25 rounds, with the settings of studies.accuracy. Scores are with the METIS of this
+environment (partition.backend=auto), cut, balance and skew with either library's. FOLDER holds Amazon/, Planetoid/ and
+Hetero/ as PyG's classes expect them. Finished runs are kept (studies/pool.py).
 """
 
 import argparse
@@ -23,11 +24,7 @@ from studies.real_graphs import mean_std
 
 METHODS = ("psgd_pa", "llcg", "llcg_plus")
 WAYS = {"metis": [], "metis, labels": ["partition.balance=labels"], "clusters": ["partition=clusters"]}
-PARTS = {
-    f"{way} ({backend})": [*settings, f"partition.backend={backend}"]
-    for way, settings in WAYS.items()
-    for backend in ("dgl", "pymetis")
-}
+BACKENDS = ("dgl", "pymetis")
 
 
 def main() -> None:
@@ -39,31 +36,34 @@ def main() -> None:
     arguments = parser.parse_args()
     seeds = range(FIRST_SEED, FIRST_SEED + arguments.seeds)
     runs = {
-        _folder(arguments.out, graph, parts, method, seed): [
+        _folder(arguments.out, graph, way, method, seed): [
             *COMMON, *_graph_settings(graph, arguments.data), *settings, f"algorithm={method}", f"seed={seed}",
             f"partition.root={arguments.out}/stores",
         ]
         for graph in FOUR
-        for parts, settings in PARTS.items()
+        for way, settings in WAYS.items()
         for method in METHODS
         for seed in seeds
     }  # fmt: skip
     run_all(runs, arguments.workers)
     rows = []
     for graph in FOUR:
-        for parts, settings in PARTS.items():
-            quality = _quality([*COMMON, *_graph_settings(graph, arguments.data), *settings])
+        for way, settings in WAYS.items():
+            common = [*COMMON, *_graph_settings(graph, arguments.data), *settings]
+            of_backends = [_quality([*common, f"partition.backend={backend}"]) for backend in BACKENDS]
+            quality = [" / ".join(values) for values in zip(*of_backends, strict=True)]
             scores = [
-                mean_std([_test_score(_folder(arguments.out, graph, parts, method, seed)) for seed in seeds])
+                mean_std([_test_score(_folder(arguments.out, graph, way, method, seed)) for seed in seeds])
                 for method in METHODS
             ]
-            rows.append([graph, parts, *quality, *scores])
-    head = ["graph", "parts", "cut %", "largest part", "worst skew %", "seconds to cut", *METHODS]
+            rows.append([graph, way, *quality, *scores])
+    measures = ("cut %", "largest part", "worst skew %", "seconds to cut")
+    head = ["graph", "parts", *(f"{measure}, {' / '.join(BACKENDS)}" for measure in measures), *METHODS]
     publish("parts", table(head, rows), [])
 
 
-def _folder(out: Path, graph: str, parts: str, method: str, seed: int) -> Path:
-    return out / "-".join(name.replace(" ", "_") for name in (graph, parts, method, str(seed)))
+def _folder(out: Path, graph: str, way: str, method: str, seed: int) -> Path:
+    return out / "-".join(name.replace(" ", "_") for name in (graph, way, method, str(seed)))
 
 
 def _graph_settings(graph: str, data: Path) -> list[str]:

@@ -1,8 +1,8 @@
 """Inference over the full graph in batches of nodes with all their neighbours, for models that are no list of stages.
 
 A model of the user's own computes all its layers at once, so a batch needs the neighbourhood of its nodes, as many hops
-as the exact output depends on. Batches are as large as fit into the limit on edges. A graph that fits as a whole is one
-batch.
+as the exact output depends on. Batches are as large as fit into the limit on edges, or into twice what a single node
+needs. A graph that fits as a whole is one batch.
 """
 
 import contextlib
@@ -37,7 +37,7 @@ class BatchedForward:
     def __init__(
         self, graph: Graph, model: Model, chunk: int, nodes: Array | None = None, recalibrate: bool = False
     ) -> None:
-        """`chunk`: a batch has at most 8 * `chunk` edges, or one node. `nodes`: mask [N]; None: all."""
+        """`chunk`: a batch has at most 8 * `chunk` edges, or twice those of one node. `nodes`: mask [N]; None: all."""
         self._graph, self._model, self._recalibrates = graph, model, recalibrate
         self._most_edges = EDGES_PER_NODE * chunk
         self._nodes = np.arange(graph.num_nodes) if nodes is None else np.flatnonzero(nodes)
@@ -108,8 +108,11 @@ class BatchedForward:
             while start < len(self._nodes):
                 size = min(size, len(self._nodes) - start)
                 edges = _num_edges(self._sample(start, start + size))
-                if edges > self._most_edges and size > 1:
-                    size = max(1, min(size // 2, size * self._most_edges // edges))
+                if edges > self._most_edges:
+                    if size == 1:  # smaller batches would read the same neighbourhood again and again
+                        self._most_edges, size = 2 * edges, len(self._nodes)
+                    else:
+                        size = max(1, min(size // 2, size * self._most_edges // edges))
                     continue
                 self._bounds.append((start, start + size))
                 start += size

@@ -6,7 +6,7 @@ import torch
 
 from llcg_dist.sampling.block import Subgraph
 from llcg_dist.sampling.neighbor import NeighborSampler, SubgraphSampler
-from tests.helpers.graphs import random_graph, rows_of
+from tests.helpers.graphs import graph_of, random_graph, rows_of
 
 GRAPH = random_graph(200, 800, seed=0)
 NEIGHBOURS = [set(row) for row in rows_of(GRAPH.indptr, GRAPH.indices)]
@@ -59,6 +59,16 @@ def test_no_hop_is_the_seeds_alone() -> None:
     nodes, block = sampled([])
     assert nodes == SEEDS.tolist()
     assert block.edge_index.shape == (2, 0)
+
+
+def test_a_hop_that_reaches_nothing_new() -> None:
+    graph = graph_of([(0, 1)], 3)
+    sample = SubgraphSampler(graph, [-1] * 4).sample(np.array([0, 2]), 0)
+    assert sample.nodes.tolist() == [0, 2, 1]
+    (block,) = sample.blocks
+    assert isinstance(block, Subgraph)
+    assert block.edge_index.T.tolist() == [[2, 0], [0, 2]]
+    assert block.num_dst == len(block.indptr) - 1 == 3
 
 
 def test_the_sampler_is_clean_after_a_batch() -> None:

@@ -15,7 +15,7 @@ from llcg_dist.models import build_model
 from llcg_dist.models.own import OwnModel
 from llcg_dist.sampling.block import full_graph_block
 from llcg_dist.training.batchwise import BatchedForward
-from tests.helpers.graphs import random_graph
+from tests.helpers.graphs import graph_of, random_graph
 
 F, C = 6, 4
 SMALL = {"hidden_channels": 8, "num_layers": 2}
@@ -69,6 +69,16 @@ def test_batches_are_as_large_as_the_limit_allows() -> None:
     assert len(edges) > 1
     assert max(edges) <= 8 * 50
     assert np.mean(edges) > 4 * 50
+
+
+def test_a_node_that_reads_the_whole_graph_is_not_evaluated_alone() -> None:
+    """Every node is two hops from every other: smaller batches save nothing."""
+    graph = graph_of([(0, node) for node in range(1, 40)], 40, F, C)
+    model, passes = own("torch_geometric.nn.GraphSAGE", SMALL), list[int]()
+    model.register_forward_pre_hook(lambda _, inputs: passes.append(len(inputs[0])))
+    forward = BatchedForward(graph, model, 1)
+    torch.testing.assert_close(forward.logits(), whole_graph_logits(model.eval(), graph), rtol=1e-4, atol=1e-5)
+    assert passes == [40]
 
 
 def test_a_graph_in_one_batch_is_recalibrated_exactly() -> None:

@@ -115,7 +115,8 @@ class _SharedSteps:
 
     def begin(self, request: Message) -> Message:
         self._left = self._machine.local_steps(request.round)
-        self._trainer.begin_round(request.content, request.round)
+        start = request.content
+        self._trainer.begin_round(None if start is None else self._trainer.with_saved_statistics(start), request.round)
         return self._gradient(request.round)
 
     def apply(self, request: Message) -> Message:

@@ -22,7 +22,8 @@ log = logging.getLogger(__name__)
 
 
 class MachineCheckpoints:
-    """Saves what a machine needs to resume: its optimiser's state, and the error feedback of its messages."""
+    """Saves what a machine needs to resume: its optimiser's state, the error feedback of its messages, and BatchNorm's
+    statistics, which stay its own where the model is not sent every round."""
 
     def __init__(self, writer: CheckpointWriter, trainer: Trainer, compressor: MachineCompressor) -> None:
         self.writer, self._trainer, self._compressor = writer, trainer, compressor
@@ -32,6 +33,7 @@ class MachineCheckpoints:
     def load(self, saved: dict[str, Any]) -> None:
         self._trainer.load_optimizer_state(saved["optimizer"])
         self._compressor.load_state(saved["exchange"])
+        self._trainer.saved_statistics = saved["statistics"]
 
     def save(self, round_: int) -> None:
         self.writer.save(round_, self._state)
@@ -51,7 +53,11 @@ class MachineCheckpoints:
         self.writer.finish()
 
     def _state(self) -> dict[str, Any]:
-        return {"optimizer": self._trainer.optimizer_state(), "exchange": self._compressor.state()}
+        return {
+            "optimizer": self._trainer.optimizer_state(),
+            "exchange": self._compressor.state(),
+            "statistics": self._trainer.theta()[self._trainer.statistics],
+        }
 
 
 class Machine:

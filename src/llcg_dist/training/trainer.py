@@ -56,6 +56,8 @@ class Trainer:
         self._parameters = contiguous_parameters(self._model)
         self.statistics = statistics_mask(self._model).cpu()
         """[n] of bool over theta: True where it holds BatchNorm's running statistics."""
+        self.saved_statistics: Tensor | None = None
+        """Running statistics of a checkpoint, for a method whose machines keep their own."""
         self.num_learned = sum(parameter.numel() for parameter in self._model.parameters())
         self._view, self._sampler, self._settings, self._train, self._device = view, sampler, steps, train, device
         self._logit_shift = None if steps.logit_shift is None else steps.logit_shift.to(device)
@@ -136,6 +138,11 @@ class Trainer:
     def _learned(self) -> Tensor:
         """[number of learned parameters]: a copy of those in theta."""
         return self.theta()[~self.statistics]
+
+    def with_saved_statistics(self, theta: Tensor) -> Tensor:
+        """`theta` [n] with the running statistics of the checkpoint that the machine goes on from, if there is one."""
+        saved, self.saved_statistics = self.saved_statistics, None
+        return theta if saved is None else theta.masked_scatter(self.statistics, saved)
 
     def mean_loss(self) -> float | None:
         """The mean loss of the batches since begin_round; None before the first."""

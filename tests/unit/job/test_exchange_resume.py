@@ -23,6 +23,16 @@ def bytes_by_round(run_dir: Path) -> list[tuple[int, int, int]]:
     return [(row["round"], row["bytes_up"], row["bytes_down"]) for row in rows(run_dir)]
 
 
+@pytest.mark.parametrize("method", ["full_sync", "ggs", "psgd_pa"])
+def test_statistics_of_machines_survive_a_restart(tmp_path: Path, method: str) -> None:
+    """Under full_sync the model crosses once, and the machines' statistics part from then on."""
+    job = [f"algorithm={method}", "algorithm.batchnorm_stats=average", "algorithm.schedule=literal"]
+    run(tmp_path, "at_once", *job)
+    run(tmp_path, "twice", *job, "num_rounds=3")
+    run(tmp_path, "twice", *job)
+    assert model_bytes(tmp_path / "twice") == model_bytes(tmp_path / "at_once")
+
+
 @pytest.mark.parametrize("dtype", ["bfloat16", "int8"])
 def test_what_rounding_kept_back_survives_a_restart(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dtype: str

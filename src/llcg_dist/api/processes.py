@@ -62,8 +62,10 @@ def _import_path() -> str:
 
 
 def _end_with_parent() -> None:
-    """Asks the kernel to stop the job with this process, however that ends."""
+    """Asks the kernel to stop the job with this process, however that ends. The job hears interrupts even where this
+    process was started in the background, with interrupts ignored."""
     _prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def _show(lines: IO[str]) -> None:

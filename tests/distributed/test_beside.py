@@ -44,13 +44,13 @@ def test_it_is_another_model_for_the_same_bytes(runs: Path) -> None:
     assert model_bytes(runs / "measured") == model_bytes(runs / "bfloat16")  # diagnostics change nothing
 
 
-def test_the_first_round_is_the_mean_of_both_ways(tmp_path: Path) -> None:
+def test_the_first_round_is_the_mean_of_both_ways(runs: Path) -> None:
     """What machines do alone and what the server does alone, from the same weights, joined by hand."""
     one = [*TINY, "num_rounds=1", "algorithm.batchnorm_stats=average", "algorithm.rho=1.0", "algorithm.S=2"]
-    machines = model_state(on_loopback(tmp_path, "machines", *one, "algorithm.S=0"))
-    server = model_state(on_loopback(tmp_path, "server", *one, "algorithm=server_only", "algorithm.S=2"))
+    machines = model_state(on_loopback(runs, "machines", *one, "algorithm.S=0"))
+    server = model_state(on_loopback(runs, "server", *one, "algorithm=server_only", "algorithm.S=2"))
     joined = [*one, "algorithm.correction=beside", "algorithm.server_weight=0.25"]
-    for name, found in model_state(on_loopback(tmp_path, "joined", *joined)).items():
+    for name, found in model_state(on_loopback(runs, "joined", *joined)).items():
         by_hand = machines[name] if "running" in name else 0.75 * machines[name] + 0.25 * server[name]
         if found.is_floating_point():
             torch.testing.assert_close(found, by_hand)
@@ -92,6 +92,6 @@ def test_measured_rates_are_written_down_and_give_the_same_run_again(runs: Path)
     assert summary(runs / "rates")["fill_ratio"] == ratio
 
 
-def test_a_correction_that_diverges_says_so(tmp_path: Path) -> None:
+def test_a_correction_that_diverges_says_so(runs: Path) -> None:
     with pytest.raises(TrainingError, match=r"round 1: the correction diverged; lower train\.server_lr"):
-        on_loopback(tmp_path, "run", *BESIDE, "train.server_lr=1e38", "train.optimizer=sgd")
+        on_loopback(runs, "diverges", *BESIDE, "train.server_lr=1e38", "train.optimizer=sgd")

@@ -31,8 +31,9 @@ from llcg_dist.data.partition import ensure_store
 from llcg_dist.data.store import read_manifest, read_shard
 from llcg_dist.errors import UserError
 from llcg_dist.job.checkpoint import SERVER_OWNER, CheckpointFiles, _hash
+from llcg_dist.job.open_run import OpenRun
 from llcg_dist.job.run_dir import inspect_run_dir
-from llcg_dist.job.server_factory import OpenRun, build_server, start_after
+from llcg_dist.job.server_factory import build_server, start_after
 from llcg_dist.records.rows import read_rows
 from llcg_dist.report import find_runs, write_report
 from tests.helpers.mutate import mutate_bytes, mutate_json

@@ -25,6 +25,7 @@ from tests.golden.jobs import JOBS, MACHINES, Job
 REPOSITORY = Path(__file__).parents[2]
 CONTROL_BYTES_ALLOWED = 4096
 LIMIT_SECONDS = 300
+_TIMES = ("seconds", "cpu_", "timeline")
 _NOT_COMPARED = ("control_bytes", "checkpoint_bytes", "checkpoint_round")  # how states are named, when a disk answers
 
 
@@ -88,7 +89,7 @@ def results(job: Job, package: Path, folder: Path) -> dict[str, Any]:
     hashes = {name: sha256(run_dir / name) for name in ("model.pt", "best.pt")}
     return {
         "models": hashes,
-        "rows": [{key: value for key, value in row.items() if "seconds" not in key} for row in rows],
+        "rows": [{key: value for key, value in row.items() if not any(map(key.__contains__, _TIMES))} for row in rows],
         "messages": sorted(messages, key=json.dumps),
         "halo_bytes": wire["halo_bytes"],
     }

@@ -17,7 +17,7 @@ def rows(run_dir: Path) -> list[Row]:
 
 def rows_without_times(run_dir: Path) -> list[Row]:
     """All columns but those that depend on speed and disks: the rest is reproduced to the last bit."""
-    timed = ("seconds", "checkpoint", "warnings")
+    timed = ("seconds", "cpu_", "cluster_seconds", "timeline", "checkpoint", "warnings")
     return [{key: value for key, value in row.items() if not key.startswith(timed)} for row in rows(run_dir)]
 
 

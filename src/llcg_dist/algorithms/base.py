@@ -9,7 +9,7 @@ from llcg_dist.algorithms.traffic import MessageBytes, RoundTraffic
 from llcg_dist.comm.channel import ServerChannel
 from llcg_dist.comm.ledger import Kind
 from llcg_dist.comm.messages import MESSAGES, Message, Train, TrainStats
-from llcg_dist.config.algorithm import ExchangeDtype, ServerOptimizer
+from llcg_dist.config.algorithm import FILL, Correction, ExchangeDtype, ServerOptimizer
 from llcg_dist.config.rules import require
 from llcg_dist.config.schema import Config
 from llcg_dist.config.train import OptimizerState
@@ -68,6 +68,9 @@ class Algorithm:
     takes_correction_steps = False
     """The server takes algorithm.S steps of its own."""
 
+    corrects_beside = False
+    """It can take them while the machines train (algorithm.correction=beside)."""
+
     averages_models = True
     """The machines' models are averaged, so that an outer optimiser has something to do."""
 
@@ -99,6 +102,10 @@ class Algorithm:
         """Line 3 of Algorithm 2: the machines receive the model, and begin their local steps."""
         server.channel.send(Train(round_, theta, server.durable_round))
 
+    def correct_beside(self, theta: Tensor, round_: int, corrector: Corrector) -> None:
+        """algorithm.correction=beside: the server's own steps from the model `theta` that it has just sent, while the
+        machines train; `correct` then joins where they led to."""
+
     def local_phase(self, theta: Tensor, round_: int, server: ServerTools) -> tuple[Tensor, list[Message]]:
         """Lines 4-10: waits until all machines have taken their steps. The model that they started from, and their
         replies, each with a machine's model as content."""
@@ -119,7 +126,8 @@ class Algorithm:
         return self.outer.step(theta, average, models.statistics)
 
     def correct(self, theta: Tensor, models: Models, corrector: Corrector) -> Tensor:
-        """Lines 12-17: the model after the server's own steps, if the method takes any."""
+        """Lines 12-17: the model after the server's own steps from the average `theta`, or (correction=beside) after it
+        is joined with the result of those taken meanwhile."""
         return theta
 
     def check(self) -> None:
@@ -129,6 +137,11 @@ class Algorithm:
         config, settings, name = self.config, self.config.algorithm, self.config.algorithm.name
         no_correction = f"must be 0: {name} has no correction; use algorithm=llcg"
         require(self.takes_correction_steps or settings.S == 0, config, "algorithm.S", no_correction)
+        rule = f"must be after: {name} takes no correction steps beside machines"
+        require(self.corrects_beside or settings.correction == Correction.after, config, "algorithm.correction", rule)
+        rule = f"must be given with S=fill: a machine of {name} cannot take a trial step alone"
+        measurable = settings.S != FILL or self.data_access is not DataAccess.FULL_TOPOLOGY
+        require(measurable or settings.fill_ratio is not None, config, "algorithm.fill_ratio", rule)
         rule = f"must be plain: {name} averages no models"
         require(
             self.averages_models or settings.server_optimizer == ServerOptimizer.plain,

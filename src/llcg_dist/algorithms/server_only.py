@@ -11,6 +11,7 @@ class ServerOnly(Llcg):
     """LLCG's correction steps without any machine."""
 
     trains_on_parts = False
+    corrects_beside = False
     averages_models = False
     num_machines = 0
 

@@ -34,6 +34,11 @@ class TrainStats:
     """Fetches of remote features times other machines, and the bytes that these moved: see remote_rows.py."""
     feature_id_bytes: int = 0
     feature_row_bytes: int = 0
+    cpu_local: float = 0.0
+    """CPU seconds of what took seconds_local, in all threads of the process."""
+    began: float = 0.0
+    """When the machine began its round, and when it had its result: seconds since 1970 by its host's clock."""
+    ended: float = 0.0
 
     def pack(self) -> Tensor:
         return torch.tensor(astuple(self), dtype=torch.float64)

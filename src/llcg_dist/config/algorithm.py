@@ -10,11 +10,20 @@ from llcg_dist.config.section import Section
 
 AUTO = "auto"
 """The value of algorithm.S with which the server chooses the number of correction steps every round."""
+FILL = "fill"
+"""The value of algorithm.S with which the server takes as many correction steps as fit beside the local steps."""
+EQUAL_WEIGHT = 0.5
+"""Default of algorithm.server_weight: the mean of the machines' average and the server's model."""
 
 
 class Schedule(StrEnum):
     equal_total = "equal_total"
     literal = "literal"
+
+
+class Correction(StrEnum):
+    after = "after"
+    beside = "beside"
 
 
 class BatchNormStats(StrEnum):
@@ -51,9 +60,17 @@ class AlgorithmConfig(Section):
     rho: float = 1.0
     """Growth of the local steps: round r takes K*rho^r."""
     S: int | str = 0
-    """Correction steps of the server a round: a number, or auto (chosen every round; llcg help algorithms)."""
+    """Correction steps of the server a round: a number, auto (chosen every round), or fill (with correction=beside, as
+    many as fit beside the local steps); llcg help algorithms."""
     S_max: int = 16
-    """The most correction steps that S=auto takes in a round."""
+    """The most correction steps that S=auto and S=fill take in a round."""
+    correction: Correction = Correction.after
+    """When the server takes its S steps: after (from the machines' average, while they wait; Algorithm 2), or beside
+    (from the model that it has sent, while they train; where they lead to then joins the average)."""
+    server_weight: float = EQUAL_WEIGHT
+    """correction=beside: weight of the server's model in the new one; the machines' average has the rest."""
+    fill_ratio: float | None = None
+    """S=fill: steps of the server that take as long as one local step; default: measured before the first round."""
     schedule: Schedule = Schedule.equal_total
     """equal_total (K*R steps in all, whatever rho) or literal (K*rho^r as it stands)."""
     max_local_steps: int | None = None
@@ -94,13 +111,12 @@ class AlgorithmConfig(Section):
 
     @property
     def fixed_correction_steps(self) -> int:
-        """S where it is a number; 0 where the server chooses it."""
+        """S where it is a number; 0 where it follows from what is measured."""
         return self.S if isinstance(self.S, int) else 0
 
     def check(self) -> None:
         super().check()
-        steps = self.S == AUTO or (isinstance(self.S, int) and not isinstance(self.S, bool) and self.S >= 0)
-        self.require(steps, "S", "must be a whole number, not negative, or auto")
+        self._check_correction()
         self.require(0 < self.K < float("inf"), "K", "must be a positive number of local steps")
         rule = "must be at least 1 with schedule=equal_total (every round takes a step)"
         self.require(self.K >= 1 or self.schedule != Schedule.equal_total, "K", rule)
@@ -113,6 +129,20 @@ class AlgorithmConfig(Section):
         self.require(stepless, "server_step", rule)
         rule = "must be a positive share of a part's nodes, such as 0.1"
         self.require(0 < self.storage_overhead < float("inf"), "storage_overhead", rule)
+
+    def _check_correction(self) -> None:
+        """The rules of how many steps the server takes, and when."""
+        number = isinstance(self.S, int) and not isinstance(self.S, bool) and self.S >= 0
+        self.require(number or self.S in (AUTO, FILL), "S", "must be a whole number, not negative, auto or fill")
+        beside = self.correction == Correction.beside
+        rule = "needs algorithm.correction=beside: the steps shall fit beside the local steps"
+        self.require(beside or self.S != FILL, "S", rule)
+        self.require(0 < self.server_weight < 1, "server_weight", "must lie between 0 and 1, and be neither")
+        rule = "has no effect with correction=after, which goes on from the average"
+        self.require(beside or self.server_weight == EQUAL_WEIGHT, "server_weight", rule)
+        self.positive("fill_ratio")
+        rule = "has no effect unless algorithm.S=fill"
+        self.require(self.S == FILL or self.fill_ratio is None, "fill_ratio", rule)
 
 
 def method_label(name: str, target: str | None) -> str:

@@ -74,13 +74,15 @@ class ClusterConfig(Section):
     """File with the job's key, from `llcg key FILE`, the same on every host; default: on one host a fresh key."""
     audit: bool = False
     """Compare the ledger with the bytes that the kernel counted on the job's sockets; a difference fails the job."""
+    link_mbit: float | None = None
+    """Mbit/s of each rank's link in the cluster that cluster_seconds speaks of; default: an exchange takes no time."""
 
     def check(self) -> None:
         super().check()
         self.at_least(1, "num_machines")
         self.at_least(0, "max_restarts", "threads")
         self.at_most(1024, "threads")  # more would crash inside a library, without a message that helps
-        self.positive("timeout", "join_timeout")
+        self.positive("timeout", "join_timeout", "link_mbit")
         rules = {
             Backend.loopback: "cluster.backend=loopback opens no sockets; use cluster.backend=gloo",
             Backend.nccl: "not all of NCCL's bytes pass through sockets that the kernel counts; use gloo",

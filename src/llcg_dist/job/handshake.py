@@ -32,7 +32,7 @@ from llcg_dist.data.views import RowSource
 from llcg_dist.errors import ProtocolError, UserError
 from llcg_dist.job.agreement import Identity, Offered, PartReport, checksum
 from llcg_dist.job.checkpoint import part_owner, parts_with_checkpoints
-from llcg_dist.job.machine_factory import OpenPart, build_machine
+from llcg_dist.job.machine_factory import OpenPart, build_machine, seconds_of_local_step
 from llcg_dist.job.mirrored_files import open_files
 from llcg_dist.job.start import Start, checkpoint_folder
 
@@ -59,7 +59,9 @@ class Begin:
 
 
 @dataclass(frozen=True)
-class Ready: ...
+class Ready:
+    step_seconds: float | None = None
+    """CPU seconds of a local step, where the start asks for it (Start.measures_steps)."""
 
 
 @dataclass(frozen=True)
@@ -215,7 +217,9 @@ class MachineStart:
         opened = OpenPart(
             self._config, self._algorithm, part, view, self._checkpoints, environment.device, self._fetched
         )
-        machine, compressor = build_machine(opened, Start(**message.start))
+        start = Start(**message.start)
+        step_seconds = seconds_of_local_step(opened, start) if start.measures_steps(self._config) else None
+        machine, compressor = build_machine(opened, start)
         self.codec = compressor.codec
         self.channel = MachineChannel(machine, compressor, environment.ledger, self._algorithm.messages)
-        return Ready()
+        return Ready(step_seconds)

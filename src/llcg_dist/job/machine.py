@@ -14,6 +14,7 @@ from llcg_dist.comm.messages import Finish, Gradient, Measure, Message, Restore,
 from llcg_dist.comm.remote_rows import FeatureTraffic
 from llcg_dist.errors import ProtocolError
 from llcg_dist.job.checkpoint import CheckpointWriter
+from llcg_dist.stopwatch import Elapsed, now
 from llcg_dist.training.diagnostics import LocalGradient
 from llcg_dist.training.flat_vector import is_finite
 from llcg_dist.training.trainer import Trainer
@@ -83,7 +84,8 @@ class Machine:
         }
         self._algorithm, self._shared = algorithm, list[Tensor]()
         self._handlers = own | dict(algorithm.handlers(self))
-        self._busy_seconds = self._since = 0.0
+        self._busy = self._since = Elapsed()
+        self._began = 0.0
         self._unsaved_round = 0
 
     def handle(self, request: Message) -> Message | None:
@@ -93,14 +95,16 @@ class Machine:
             return None
         if type(request) not in self._handlers:
             raise ProtocolError(f"a machine does not answer {type(request).__name__}")
-        self._since = time.perf_counter()
+        self._since = now()
+        if self._busy == Elapsed():
+            self._began = time.time()
         if request.durable_round:
             self._checkpoints.writer.prune(request.durable_round)
         reply = self._handlers[type(request)](request)
         if not isinstance(request, Measure | Restore):
-            self._busy_seconds += time.perf_counter() - self._since
+            self._busy += now() - self._since
         if reply.stats:
-            self._busy_seconds, self._unsaved_round = 0.0, request.round
+            self._busy, self._unsaved_round = Elapsed(), request.round
         return reply
 
     def after_reply(self) -> None:
@@ -137,11 +141,11 @@ class Machine:
     def stats(self, round_: int) -> TrainStats:
         """How the round went, taken once, at its end. What it says of a checkpoint is about the last one written."""
         writer, fetched = self._checkpoints.writer, self._fetched.take()
-        seconds = self._busy_seconds + time.perf_counter() - self._since - fetched.seconds
+        busy, ended = self._busy + (now() - self._since), time.time()
         writer.finish()  # the round was longer than its write, so that nothing is waited for
         return TrainStats(
             train_loss=self.trainer.mean_loss() or 0.0,
-            seconds_local=seconds,
+            seconds_local=busy.seconds - fetched.seconds,
             steps=self.local_steps(round_),
             peak_rss_mb=peak_rss_mb(),
             checkpoint_round=writer.durable_round,
@@ -151,6 +155,9 @@ class Machine:
             feature_pairs=fetched.pairs,
             feature_id_bytes=fetched.id_bytes,
             feature_row_bytes=fetched.row_bytes,
+            cpu_local=busy.cpu,
+            began=self._began,
+            ended=ended,
         )
 
 

@@ -23,7 +23,8 @@ from llcg_dist.models import build_model
 from llcg_dist.models.base import Model
 from llcg_dist.models.samplers import sampler_for
 from llcg_dist.training.diagnostics import LocalGradient
-from llcg_dist.training.flat_vector import statistics_mask
+from llcg_dist.training.fill_plan import seconds_of_step
+from llcg_dist.training.flat_vector import flatten, statistics_mask
 from llcg_dist.training.learning_rate import LearningRates
 from llcg_dist.training.loss import calibration, class_shares
 from llcg_dist.training.trainer import StepSettings, Trainer
@@ -63,6 +64,13 @@ def build_machine(part: OpenPart, start: Start) -> tuple[Machine, MachineCompres
     files.remove_all() if start.over else files.set_aside_after(start.round)
     meter = LocalGradient(config, view, part.device) if config.diagnostics.every else None
     return Machine(algorithm, steps, trainer, checkpoints, part.fetched, meter), compressor
+
+
+def seconds_of_local_step(part: OpenPart, start: Start) -> float:
+    """CPU seconds of one local step, taken with a trainer of its own: the machine's does not notice."""
+    model = build_model(part.config.model, part.view.num_features, part.view.num_classes)
+    initial, steps = flatten(model), part.algorithm.local_steps(start.planned_rounds)
+    return seconds_of_step(_trainer(part, start, model, steps), initial)
 
 
 def _trainer(part: OpenPart, start: Start, model: Model, steps: list[int]) -> Trainer:

@@ -1,7 +1,6 @@
 """What is learned about a run while it goes on: scores, records, diagnostics."""
 
 import logging
-import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,11 +8,12 @@ from torch import Tensor
 
 from llcg_dist.comm.channel import ServerChannel
 from llcg_dist.comm.ledger import Ledger
-from llcg_dist.comm.messages import Measure, TrainStats
+from llcg_dist.comm.messages import Measure
 from llcg_dist.config.schema import Config
 from llcg_dist.job.machine import peak_rss_mb
 from llcg_dist.records.recorder import Recorder
 from llcg_dist.records.rows import RoundResult, Row
+from llcg_dist.stopwatch import now
 from llcg_dist.training.diagnostics import Diagnostics
 from llcg_dist.training.evaluation import Evaluator, affordable_every
 
@@ -61,29 +61,34 @@ class Observer:
 
     def record(self, result: RoundResult, checkpoint: Row) -> None:
         """Evaluates the round where that is due, keeps its model where it is the best so far, and writes its row."""
-        started = time.perf_counter()
+        started = now()
         every = self._config.evaluate.every
         due = every > 0 and (result.round % every == 0 or result.round == self.last_round)
         evaluation = self._evaluator.evaluate(result.theta) if due else None
         best = self._recorder.best_score
         if evaluation and evaluation.val is not None and (best is None or evaluation.val > best):
             self._recorder.save_model("best.pt", self._evaluator.state_dict())
-        seconds = time.perf_counter() - started
-        self._recorder.round(result, evaluation, seconds, checkpoint)
+        evaluating = now() - started
+        self._recorder.round(result, evaluation, evaluating, checkpoint)
         if due and result.round < self.last_round:
-            self._explain_waiting(seconds, result.stats)
+            self._explain_waiting(evaluating.seconds, result)
 
-    def _explain_waiting(self, seconds: float, stats: Sequence[TrainStats]) -> None:
-        """Once: an evaluation that takes longer than the local steps cannot hide behind them."""
-        local = max((machine.seconds_local for machine in stats), default=seconds)
-        every = affordable_every(seconds, local, self._config.evaluate.every)
-        if every and not self._explained_waiting:
-            self._explained_waiting = True
-            log.warning(
-                "evaluation takes longer (%.2g s) than the machines' local steps (%.2g s), and they wait for it: "
-                "evaluate.every=%d would cost a tenth of the time at most",
-                *(seconds, local, every),
-            )
+    def _explain_waiting(self, evaluating: float, result: RoundResult) -> None:
+        """Once: what the server does while the machines train cannot hide behind local steps that take less time."""
+        local = max((machine.seconds_local for machine in result.stats), default=evaluating)
+        correcting = result.notes.get("seconds_correct_beside", 0.0)
+        every = affordable_every(evaluating, max(0.0, local - correcting), self._config.evaluate.every)
+        if self._explained_waiting or not every:
+            return
+        self._explained_waiting = True
+        if correcting > local:
+            what, advice = ("the correction beside", correcting), "a smaller algorithm.S would do"
+        else:
+            what, advice = ("evaluation", evaluating), f"evaluate.every={every} would cost a tenth of the time at most"
+        log.warning(
+            "%s takes longer (%.2g s) than the machines' local steps leave time for (%.2g s), and they wait for it: %s",
+            *(*what, local if correcting > local else local - correcting, advice),
+        )
 
     def finish(self, theta: Tensor, ledger: Ledger, audit: Row | None) -> Row:
         """Writes the last model, classes.json, summary.json and wire.json.

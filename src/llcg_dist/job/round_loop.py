@@ -2,15 +2,14 @@
 
 The server sends the model first and evaluates the last one afterwards, while the machines already train on it:
 evaluation (and the recalibration of BatchNorm, whose statistics play no part in training) hides behind the next round.
+With algorithm.correction=beside so do the server's own steps, which come first: the next model needs them.
 """
 
-import time
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from torch import Tensor
 
-from llcg_dist.comm.messages import TrainStats
+from llcg_dist.job.round_clock import RoundClock
 from llcg_dist.records.rows import RoundResult
 
 if TYPE_CHECKING:
@@ -23,16 +22,21 @@ def run_rounds(server: "Server", theta: Tensor, first_round: int, unrecorded: Ro
     for r in server.rounds_from(first_round):  # line 1
         clock = RoundClock()
         local_gradients = server.request_measurements(theta, r)
+        clock.ended("measure")
         algorithm.send_model(theta, r, server)  # line 3: the machines receive the model
+        clock.ended("send")
+        algorithm.correct_beside(theta, r, server.corrector)  # correction=beside: lines 12-17, as they train
+        clock.ended("correct_beside")
         server.meanwhile(previous, local_gradients, r)  # while they train: evaluate and record round r-1
-        clock.server_is_free()
+        clock.ended("evaluate")
         theta, replies = algorithm.local_phase(theta, r, server)  # lines 4-10: local steps, and the models they led to
         stats = [reply.stats for reply in replies if reply.stats]
-        clock.all_have_replied()
+        clock.ended("wait")
         losses = [machine.train_loss for machine in stats]
         models = server.screener.models([reply.vector for reply in replies], losses, theta, r)
         average = algorithm.aggregate(theta, models)  # line 11
         theta = algorithm.correct(average, models, server.corrector)  # lines 12-17: S steps on the full graph
+        clock.ended("correct")
         previous = RoundResult(
             round=r,
             theta=theta,
@@ -40,33 +44,8 @@ def run_rounds(server: "Server", theta: Tensor, first_round: int, unrecorded: Ro
             skipped_parts=models.skipped,
             traffic=channel.ledger.end_round(),
             notes=server.take_notes(),
-            **clock.seconds(stats, channel.parallel),
+            **clock.columns(stats, channel.parallel, algorithm.trains_on_parts),
         )
         server.checkpoint(previous)
     server.record(previous)
     return theta
-
-
-class RoundClock:
-    """Where the seconds of a round went, as the server sees it."""
-
-    def __init__(self) -> None:
-        self._started = self._free = self._replied = time.perf_counter()
-
-    def server_is_free(self) -> None:
-        """The server has done what it does while the machines train, and waits for them."""
-        self._free = time.perf_counter()
-
-    def all_have_replied(self) -> None:
-        self._replied = time.perf_counter()
-
-    def seconds(self, stats: Sequence[TrainStats], parallel: bool) -> dict[str, float]:
-        """At the end of the round. What was neither local work nor the server's own is the exchange."""
-        ended = time.perf_counter()
-        own, local = self._free - self._started, [machine.seconds_local for machine in stats]
-        busy = max([own, *local]) if parallel else own + sum(local)
-        return {
-            "seconds_exchange": max(0.0, self._replied - self._started - busy),
-            "seconds_correct": ended - self._replied,
-            "seconds_round": ended - self._started,
-        }

@@ -46,12 +46,13 @@ from llcg_dist.job.handshake import (
     tell_all,
 )
 from llcg_dist.job.loopback import LoopbackHub
+from llcg_dist.job.open_run import OpenRun
 from llcg_dist.job.process import Rank, keep_freed_memory, log_to
 from llcg_dist.job.processes import ProcessHub, join_cluster, work
 from llcg_dist.job.resumption import choose_round, losses, refuse_to_start_over, starts_over
 from llcg_dist.job.run_dir import RunLock, RunState, choose_run_dir, finished_line, inspect_run_dir
 from llcg_dist.job.server import Server
-from llcg_dist.job.server_factory import OpenRun, build_server, start_after
+from llcg_dist.job.server_factory import build_server, start_after
 from llcg_dist.job.start import Start
 from llcg_dist.records.console import say, say_summary
 from llcg_dist.records.mirror import restore_records
@@ -157,12 +158,12 @@ def _start(
     names = [shard_name(algorithm.data_access, part) for part in range(len(rank_of_part))]
     require_parts(reports, rank_of_part, described_shards(manifest, names))
     start = _choose_start(run, [report.checkpoints for report in reports], state)
-    ask_all(hub, Begin(asdict(start)), Ready)
+    step_seconds = [ready.step_seconds for ready in ask_all(hub, Begin(asdict(start)), Ready)]
     if algorithm.trains_on_parts:
         record_partition(run_dir, manifest, run.full)
     hub.placed(rank_of_part, run_dir)
     log.info("store %s, rank of each part %s, going on after round %d", store, rank_of_part, start.round)
-    server = build_server(run, start, lambda codec: hub.transport(rank_of_part, codec), hub.ledger)
+    server = build_server(run, start, lambda codec: hub.transport(rank_of_part, codec), hub.ledger, step_seconds)
     return server, start.round
 
 

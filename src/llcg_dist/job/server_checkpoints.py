@@ -40,13 +40,14 @@ class ServerState:
         return f"lower train.server_lr (now {self._algorithm.config.train.server_lr:g})"
 
     def pack(self, result: RoundResult) -> dict[str, Any]:
-        chooser = self._corrector.chooser
+        chooser, plan = self._corrector.chooser, self._corrector.plan
         return {
             "theta": result.theta,
             "optimizer": self._corrector.trainer.optimizer_state(),
             "outer": self._algorithm.outer.state(),
             "exchange": self._compressor.state(),
             "auto_s": chooser.state() if chooser else None,
+            "fill_ratio": plan.ratio if plan else None,
             "messages": self._ledger.as_json()["messages"],
             "result": _pack(result),
             "planned_rounds": self._planned_rounds,

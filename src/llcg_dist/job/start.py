@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from llcg_dist.config.algorithm import FILL
 from llcg_dist.config.schema import Config
 
 
@@ -22,6 +23,12 @@ class Start:
     """Parts that have no checkpoint of the round."""
     class_shares: list[float] | None = None
     """Of all training nodes, for the calibrated loss: all that a machine is told about the labels of other parts."""
+    fill_ratio: float | None = None
+    """S=fill: steps of the server that take as long as a local step; None: not known yet, or not needed."""
+
+    def measures_steps(self, config: Config) -> bool:
+        """Whether every rank takes trial steps before the first round: S=fill needs to know how long they take."""
+        return config.algorithm.S == FILL and self.fill_ratio is None
 
 
 def checkpoint_folder(config: Config, run_dir: Path) -> Path:

@@ -1,6 +1,6 @@
-"""The byte columns of metrics.jsonl and their sum. Imports no other module of the package."""
+"""Sums over columns of metrics.jsonl: bytes, cluster time. Imports no other module of the package."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 BYTES = ("bytes_up", "bytes_down", "gradient_bytes", "feature_bytes", "control_bytes")
@@ -10,3 +10,9 @@ BYTES = ("bytes_up", "bytes_down", "gradient_bytes", "feature_bytes", "control_b
 def sent_bytes(row: Mapping[str, Any]) -> int:
     """All bytes that were sent in a round, of every kind and over all machines."""
     return sum(row[key] for key in BYTES)
+
+
+def cluster_seconds(rows: Sequence[Mapping[str, Any]]) -> float | None:
+    """What these rounds would take with a core for each rank; None where a row of an earlier version does not say."""
+    seconds = [row.get("cluster_seconds") for row in rows]
+    return None if None in seconds else float(sum(value for value in seconds if value is not None))

@@ -17,11 +17,13 @@ from llcg_dist.config.schema import Config
 from llcg_dist.data.atomic_files import write_bytes, write_json
 from llcg_dist.errors import first_line
 from llcg_dist.records.classes import CLASSES_FILE, write_class_results
+from llcg_dist.records.columns import cluster_seconds
 from llcg_dist.records.loggers import Loggers
 from llcg_dist.records.mirror import RecordsMirror
 from llcg_dist.records.row_file import RowFile
 from llcg_dist.records.rows import RoundResult, Row, read_rows, round_row, statistics_columns
 from llcg_dist.records.starts import STARTS_FILE, read_starts, record_start
+from llcg_dist.stopwatch import Elapsed
 from llcg_dist.training.early_stop import EarlyStopping
 from llcg_dist.training.evaluation import Evaluation
 
@@ -48,8 +50,8 @@ class Recorder:
         on_round: Callable[[Row], None] = lambda row: None,
     ) -> None:
         """`start_round`: the round of the checkpoint that the run resumes from (0: none). `elapsed`: seconds of the run
-        before that checkpoint. `constants`: metric, paper_mb_per_round and halo_bytes of the summary, and under
-        `start` what starts.json says besides. `on_round` is called with every row, for the progress line."""
+        before that checkpoint. `constants`: metric, paper_mb_per_round, halo_bytes and fill_ratio of the summary, and
+        under `start` what starts.json says besides. `on_round` is called with every row, for the progress line."""
         self._config, self._run_dir, self._start_round = config, run_dir, start_round
         self._on_round, self._constants = on_round, constants or {}
         self._started = time.perf_counter() - elapsed
@@ -91,10 +93,11 @@ class Recorder:
         return [row for row in self.rows if row["val_score"] is not None]
 
     def round(
-        self, result: RoundResult, evaluation: Evaluation | None, seconds_evaluate: float, checkpoint_columns: Row
+        self, result: RoundResult, evaluation: Evaluation | None, evaluating: Elapsed, checkpoint_columns: Row
     ) -> None:
-        """Records a round; `evaluation` is None where the model was not evaluated."""
-        row = round_row(result, evaluation, seconds_evaluate) | statistics_columns(self._config, evaluation)
+        """Records a round; `evaluation` is None where the model was not evaluated, `evaluating` what that took."""
+        row = round_row(result, evaluation, evaluating, self._config.cluster.link_mbit)
+        row |= statistics_columns(self._config, evaluation)
         row |= checkpoint_columns
         if result.round == self._start_round + 1 and self._lost:
             row["checkpoint_lost"] = self._lost
@@ -172,10 +175,12 @@ class Recorder:
             "bytes_in_detail": wire["bytes_in_detail"],
             "total_bytes": ledger.total_bytes(),
             "seconds_total": self.elapsed,
+            "cluster_seconds_total": cluster_seconds(self.rows),
             "peak_rss_mb_server": peak_rss_mb_server,
             "peak_rss_mb_machine": self._peak_rss_mb_machine,
             "lost": [loss for start in starts for loss in start.get("lost", [])],
             "init_from": starts[0].get("init_from") if starts else None,
+            "fill_ratio": self._constants.get("fill_ratio"),
         }
         # The halo is copied with the parts before the first round: it is counted apart from the messages.
         verdict = {"audit": audit} if audit else {}

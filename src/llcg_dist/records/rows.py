@@ -13,6 +13,7 @@ from llcg_dist.comm.messages import TrainStats
 from llcg_dist.config.algorithm import BatchNormStats
 from llcg_dist.config.schema import Config
 from llcg_dist.errors import UserError
+from llcg_dist.stopwatch import Elapsed
 from llcg_dist.training.evaluation import Evaluation, scored_statistics
 
 Row = dict[str, Any]
@@ -33,13 +34,22 @@ class RoundResult:
     seconds_exchange: float
     seconds_correct: float
     seconds_round: float
+    cpu_correct: float = 0.0
+    """CPU seconds of what took seconds_correct."""
+    cpu_round: float = 0.0
+    """Seconds of the round with a core for each rank and an exchange that takes no time: the longest of the machines'
+    local work and of what the server does meanwhile, and the correction after it."""
+    timeline: dict[str, Any] = field(default_factory=dict)
+    """[begin, end] of the server's phases and of every machine's work (`machines`), in seconds of the round."""
     notes: dict[str, Any] = field(default_factory=dict)
     """Further columns of the row: diagnostics, the S that was chosen, seconds of further phases."""
 
 
-def round_row(result: RoundResult, evaluation: Evaluation | None, seconds_evaluate: float) -> Row:
+def round_row(
+    result: RoundResult, evaluation: Evaluation | None, evaluating: Elapsed, link_mbit: float | None = None
+) -> Row:
     """The row of a round: steps, scores, bytes, seconds and the round's notes. `evaluation` is None where the model was
-    not evaluated."""
+    not evaluated; `evaluating` is what that took. `link_mbit`: cluster.link_mbit."""
     stats, traffic = result.stats, result.traffic
     row: Row = {
         "round": result.round,
@@ -59,11 +69,25 @@ def round_row(result: RoundResult, evaluation: Evaluation | None, seconds_evalua
         "seconds_local_by_part": [machine.seconds_local for machine in stats],
         "seconds_exchange": result.seconds_exchange,
         "seconds_correct": result.seconds_correct,
-        "seconds_evaluate": seconds_evaluate,
+        "seconds_evaluate": evaluating.seconds,
         "seconds_round": result.seconds_round,
+        "cpu_local_by_part": [machine.cpu_local for machine in stats],
+        "cpu_correct": result.cpu_correct,
+        "cpu_evaluate": evaluating.cpu,
+        "cluster_seconds": result.cpu_round + link_seconds(traffic, len(stats), link_mbit),
+        "timeline": result.timeline,
         "skipped_parts": result.skipped_parts,
     }
     return row | {name: _number(value) if isinstance(value, float) else value for name, value in result.notes.items()}
+
+
+def link_seconds(traffic: Traffic, machines: int, link_mbit: float | None) -> float:
+    """Seconds of a round's bytes where every rank has one link of so many Mbit/s: those between server and machines
+    cross the server's, one after the other; features cross the machines' own. 0 without a link."""
+    if not link_mbit or not machines:
+        return 0.0
+    at_server = traffic.bytes_up + traffic.bytes_down + traffic.gradient_bytes + traffic.control_bytes
+    return 8 * (at_server + traffic.feature_bytes / machines) / (link_mbit * 1e6)
 
 
 def statistics_columns(config: Config, evaluation: Evaluation | None) -> Row:

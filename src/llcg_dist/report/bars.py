@@ -54,24 +54,28 @@ def _seconds(study: Study) -> Figure:
         time = {phase: _mean(group, f"seconds_{phase}") for phase in PHASES}
         total, parallel = _mean(group, "seconds_round"), all(map(_is_parallel, group.runs))
         busy = max(total - time["exchange"] - time["correct"], 0.0)
-        begin = 0.0 if parallel else min(time["evaluate"], busy)
+        beside = _mean(group, "seconds_correct_beside")
+        server = beside + time["evaluate"]
+        begin = 0.0 if parallel else min(server, busy)
         work = time["local"] if parallel or not time["local"] else busy - begin
-        lanes = [("local", begin, work, -0.19), ("evaluate", 0.0, time["evaluate"], 0.19)]
+        lanes = [("local", begin, work, -0.19), ("correct", 0.0, beside, 0.19)]
+        lanes += [("evaluate", beside, time["evaluate"], 0.19)]
         lanes += [("exchange", busy, time["exchange"], 0.0), ("correct", busy + time["exchange"], time["correct"], 0.0)]
         for phase, start, length, lane in lanes:
             height = 0.34 if lane else 0.72
             axes.barh(i + lane, length, left=start, color=PHASES[phase], height=height)
         axes.annotate(_seconds_text(total), (total, i), (4, 0), textcoords="offset points", va="center")
-        hidden = max(0.0, time["local"] + time["evaluate"] - busy) if parallel else 0.0
-        seconds = {f"seconds_{phase}": value for phase, value in time.items()}
+        hidden = max(0.0, time["local"] + server - busy) if parallel else 0.0
+        seconds = {f"seconds_{phase}": value for phase, value in time.items()} | {"seconds_correct_beside": beside}
         data.append({"group": group.label, **seconds, "seconds_round": total, "seconds_hidden": hidden})
     for phase, colour in PHASES.items():
         axes.barh(0, 0, color=colour, label=_PHASE_NAMES[phase])
     _finish(canvas, axes, study.groups, "seconds into a mean round", ncols=4)
     caption = (
         "A mean round from left to right: in the upper lane the slowest machine's local steps, in the lower lane the "
-        "server, which meanwhile judges the round before: what lies below local steps costs no time, and a gap is a "
-        "machine that waits for the server. Then the exchange and the correction. Runs in one process (loopback, "
+        "server, which meanwhile judges the round before (and with correction=beside takes its steps first): what lies "
+        "below local steps costs no time, and a gap is a machine that waits for the server. Then the exchange and the "
+        "correction. Runs in one process (loopback, "
         "single) do one after the other."
     )
     return Figure("seconds_by_phase", "Time of a round", caption, canvas, data)
@@ -103,8 +107,8 @@ def _is_parallel(run: Run) -> bool:
 
 
 def _mean(group: Group, key: str) -> float:
-    """The mean of a column over rounds and seeds."""
-    return float(np.mean([np.mean(run.column(key)) for run in group.runs]))
+    """The mean of a column over rounds and seeds; a round that has none counts as 0."""
+    return float(np.mean([np.mean(run.numbers(key)) for run in group.runs]))
 
 
 def _bar_axes(number: int) -> tuple[Canvas, Axes]:

@@ -61,6 +61,7 @@ _ROW: dict[str, Check] = (
 # Columns of metrics.jsonl that every method may have.
 _STANDARD_COLUMNS = {*_ROW, "exchanges", "feature_id_bytes", "feature_row_bytes"}
 _STANDARD_COLUMNS |= {"checkpoint_round", "checkpoint_bytes", "seconds_checkpoint", "seconds_prepare"}
+_STANDARD_COLUMNS |= {"seconds_correct_beside", "cpu_correct_beside", "cpu_correct", "cpu_evaluate", "cluster_seconds"}
 _PARTITION: dict[str, Check] = {
     "partitioner": _is_text, "seed": _is_count, "num_parts": _is_count, "num_edges": _is_count, "cut_edges": _is_count,
     "label_counts": _is_counts, "parts": lambda value: isinstance(value, list),
@@ -110,6 +111,10 @@ class Run:
         """One value per round; None where a row does not have the key."""
         return [row.get(key) for row in self.rows]
 
+    def numbers(self, key: str) -> list[float]:
+        """One number per round; 0 where a row has none."""
+        return [value if is_number(value) else 0.0 for value in self.column(key)]
+
     def sent_megabytes(self) -> list[float]:
         """Megabytes sent up to the end of each round, by all machines and the server."""
         return [total / 1e6 for total in accumulate(map(sent_bytes, self.rows))]
@@ -119,8 +124,15 @@ class Run:
         return list(accumulate(row["seconds_round"] for row in self.rows))
 
     def compute_seconds(self) -> list[float]:
-        """Seconds of the slowest machine's local steps and of the correction, summed up to the end of each round."""
-        return list(accumulate(row["seconds_local"] + row["seconds_correct"] for row in self.rows))
+        """Seconds of the slowest machine's local steps, or of a correction beside them that takes longer, and of the
+        correction after them, summed up to the end of each round."""
+        beside, steps, after = map(self.numbers, ("seconds_correct_beside", "seconds_local", "seconds_correct"))
+        return list(accumulate(max(b, s) + a for b, s, a in zip(beside, steps, after, strict=True)))
+
+    def cluster_seconds(self) -> float | None:
+        """What the rounds would take with a core for each rank; None in runs of versions that did not record it."""
+        values = self.column("cluster_seconds")
+        return sum(values) if all(map(is_number, values)) else None
 
     def extra_columns(self) -> list[str]:
         """Numeric columns beyond the standard ones, such as those of diagnostics."""

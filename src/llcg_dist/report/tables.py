@@ -34,7 +34,7 @@ def results_table(study: Study) -> list[Row]:
     """
     rows = [_result(study, group) for group in study.groups]
     gaps = [[name] for name in rows[0] if name.startswith("gap to ")]
-    for names in [["state"], ["paper: test %", "paper: MB"], *gaps]:
+    for names in [["state"], ["paper: test %", "paper: MB"], ["cluster seconds"], *gaps]:
         if all(row[names[0]].text == EMPTY_CELL.text for row in rows):
             rows = [{name: cell for name, cell in row.items() if name not in names} for row in rows]
     return rows
@@ -67,6 +67,7 @@ def _result(study: Study, group: Group) -> Row:
         "MB in all": over_seeds("total_bytes", 1e-6, 2),
         "local steps": over_seeds("local_steps_total", 1, 0),
         "seconds": over_seeds("seconds_total", 1, 1),
+        "cluster seconds": _mean([value for run in group.runs if (value := run.cluster_seconds()) is not None], 1),
     }
 
 

@@ -188,11 +188,11 @@ class StepChooser:
         self._divergence = 0.0
 
     def note_updates(self, start: Tensor, updates: Sequence[Tensor], weights: Sequence[float]) -> None:
-        """Measures the divergence of the round's updates [n] from the model `start` [n]; to be called before choose."""
+        """Measures the divergence of a round's updates [n] from the model `start` [n], for the next choice."""
         self._divergence = divergence(start, updates, weights, self._learned)
 
     def choose(self, theta: Tensor, round_: int) -> tuple[int, dict[str, Any]]:
-        """S of the round, and the columns that explain it; `theta` [n] is the averaged model, before correction."""
+        """S of the round, and the columns that explain it; `theta` [n] is the model that the correction starts from."""
         load_flat(self._model, theta)
         rng = seeding.diagnostics_generator(self._config.seed, seeding.SERVER_STREAM, round_)
         size = min(self._config.train.server_batch_size, len(self._nodes))
@@ -202,8 +202,9 @@ class StepChooser:
 
     def state(self) -> dict[str, Any]:
         """What a checkpoint needs to resume the choice."""
-        return self._rule.state()
+        return self._rule.state() | {"divergence": self._divergence}
 
     def load_state(self, state: dict[str, Any]) -> None:
-        """Restores the state of a checkpoint."""
+        """Restores the state of a checkpoint; one without divergence is of a version that only measured it anew."""
         self._rule.load_state(state)
+        self._divergence = state.get("divergence", 0.0)

@@ -36,6 +36,19 @@ BAD_OVERRIDES: list[tuple[list[str], str]] = [
     (["algorithm.S=[1]"], "algorithm.S"),
     (["algorithm.S=auto", "algorithm.S_max=0"], "algorithm.S_max"),
     (["algorithm.S=auto", "train.server_batch_size=3"], "train.server_batch_size"),
+    (["algorithm.S=fill"], "algorithm.S"),
+    (["algorithm=psgd_pa", "algorithm.S=fill", "algorithm.correction=beside"], "algorithm.S"),
+    (["algorithm.correction=before"], "algorithm.correction"),
+    (["algorithm.correction=beside", "algorithm.server_weight=0"], "algorithm.server_weight"),
+    (["algorithm.correction=beside", "algorithm.server_weight=1"], "algorithm.server_weight"),
+    (["algorithm.server_weight=0.3"], "algorithm.server_weight"),
+    (["algorithm.correction=beside", "algorithm.S=fill", "algorithm.fill_ratio=0"], "algorithm.fill_ratio"),
+    (["algorithm.correction=beside", "algorithm.fill_ratio=2"], "algorithm.fill_ratio"),
+    *(
+        ([f"algorithm={method}", "algorithm.correction=beside"], "algorithm.correction")
+        for method in ("psgd_pa", "ggs", "full_sync", "subgraph_approx", "single", "server_only")
+    ),
+    (["cluster.link_mbit=0"], "cluster.link_mbit"),
     (["diagnostics.every=-1"], "diagnostics.every"),
     (["diagnostics.repeats=1"], "diagnostics.repeats"),
     (["algorithm=ggs", "diagnostics.every=1"], "diagnostics.every"),

@@ -8,19 +8,23 @@ import torch
 from torch import Tensor
 
 from llcg_dist.algorithms.base import Algorithm
-from llcg_dist.comm.messages import Message, Train, TrainStats
+from llcg_dist.comm.messages import Message, Train
 from llcg_dist.config.compose import load_config
 from llcg_dist.errors import PeerLostError, TrainingError
-from llcg_dist.job.round_loop import RoundClock, run_rounds
+from llcg_dist.job.round_loop import run_rounds
 from llcg_dist.records.rows import RoundResult
 from llcg_dist.training.screening import Models, Screener
-from tests.helpers.fake_machines import Adds, loopback_channel, stats
+from tests.helpers.fake_machines import Adds, loopback_channel
 
 SIZE = 4
 
 
 class Corrects(Algorithm):
     """The server's correction adds 0.5."""
+
+    def correct_beside(self, theta: Tensor, round_: int, corrector: Any) -> None:
+        if corrector is not None:
+            corrector(theta, round_)
 
     def correct(self, theta: Tensor, models: Models, corrector: Any) -> Tensor:
         return theta + 0.5
@@ -89,6 +93,21 @@ def test_the_model_goes_out_before_the_last_round_is_recorded() -> None:
     ]
 
 
+def test_steps_beside_begin_with_the_model_that_was_sent_before_anything_is_evaluated() -> None:
+    server = FakeServer([Adds(1.0), Adds(3.0)], num_rounds=2)
+
+    def beside(theta: Tensor, round_: int) -> None:
+        assert all(len(machine.saved) == len(server.results) for machine in server.machines)  # sent, not waited for yet
+        server.calls.append(f"beside {round_} from {theta[0]}")
+
+    server.corrector = beside
+    run(server)
+    assert server.calls == [
+        *("measure 1", "beside 1 from 0.0", "meanwhile 1, after None", "checkpoint 1"),
+        *("measure 2", "beside 2 from 2.5", "meanwhile 2, after 1", "checkpoint 2", "record 2"),
+    ]
+
+
 def test_a_resumed_run_begins_with_what_it_has_not_recorded() -> None:
     server = FakeServer([Adds(1.0)], num_rounds=5)
     run(server)
@@ -137,19 +156,6 @@ def test_a_reply_that_does_not_come_is_not_taken_for_another() -> None:
     with pytest.raises(PeerLostError, match="rank 2"):
         run(server)
     assert server.results == []
-
-
-def test_seconds_of_a_round(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The server is free after 2 s, all have replied after 10, the round ends after 11; machines worked 3 and 6 s."""
-    moments = iter([100.0, 102.0, 110.0, 111.0, 111.0])
-    monkeypatch.setattr("llcg_dist.job.round_loop.time.perf_counter", lambda: next(moments))
-    clock = RoundClock()
-    clock.server_is_free()
-    clock.all_have_replied()
-    worked: list[TrainStats] = [stats(seconds_local=3.0), stats(seconds_local=6.0)]
-    expected = {"seconds_exchange": 4.0, "seconds_correct": 1.0, "seconds_round": 11.0}
-    assert clock.seconds(worked, parallel=True) == expected
-    assert clock.seconds(worked, parallel=False) == expected | {"seconds_exchange": 0.0}
 
 
 def test_a_method_that_changes_the_model_it_sends() -> None:

@@ -10,6 +10,7 @@ import torch
 from llcg_dist.comm.ledger import CountedMessage, Direction, Kind, Ledger
 from llcg_dist.config.compose import load_config
 from llcg_dist.records.recorder import Recorder
+from llcg_dist.stopwatch import Elapsed
 from tests.helpers.round_results import evaluation, round_result
 from tests.helpers.run_files import rows, summary, wire
 
@@ -31,7 +32,7 @@ def ledger() -> Ledger:
 
 def record(recorder: Recorder, round_: int, val: float | None) -> None:
     scores = None if val is None else evaluation(val, test=val / 4)
-    recorder.round(round_result(round_), scores, 0.3, {"warnings": []})
+    recorder.round(round_result(round_), scores, Elapsed(0.3, 0.25), {"warnings": []})
 
 
 def finish(recorder: Recorder) -> dict[str, Any]:
@@ -69,6 +70,7 @@ def test_rows_are_written_as_rounds_end_and_the_summary_adds_them_up(tmp_path: P
         "control_mb_per_round": 5e-6,
         "halo_bytes": 12,
         "total_bytes": 600,
+        "cluster_seconds_total": 4 * 1.375,
         "peak_rss_mb_server": 500.5,
         "peak_rss_mb_machine": 400.0,
     }

@@ -9,12 +9,13 @@ import pytest
 
 from llcg_dist.config.compose import load_config
 from llcg_dist.errors import UserError
-from llcg_dist.records.rows import read_rows, round_row, row_line, statistics_columns
-from tests.helpers.round_results import evaluation, round_result
+from llcg_dist.records.rows import link_seconds, read_rows, round_row, row_line, statistics_columns
+from llcg_dist.stopwatch import Elapsed
+from tests.helpers.round_results import TRAFFIC, evaluation, round_result
 
 
 def test_a_row_by_hand() -> None:
-    assert round_row(round_result(7, S=2), evaluation(0.75), 0.3) == {
+    assert round_row(round_result(7, S=2), evaluation(0.75), Elapsed(0.3, 0.25)) == {
         "round": 7,
         "local_steps": 5,
         "train_loss": 1.25,
@@ -34,15 +35,27 @@ def test_a_row_by_hand() -> None:
         "seconds_correct": 0.2,
         "seconds_evaluate": 0.3,
         "seconds_round": 2.0,
+        "cpu_local_by_part": [1.25, 0.75],
+        "cpu_correct": 0.125,
+        "cpu_evaluate": 0.25,
+        "cluster_seconds": 1.375,
+        "timeline": {"machines": []},
         "skipped_parts": [1],
         "S": 2,
     }
 
 
+def test_a_link_makes_the_round_longer_by_what_its_bytes_take() -> None:
+    """345 bytes pass the server's link, 30 of features the links of two machines: 360 bytes, 2880 bits at 1 kbit/s."""
+    row = round_row(round_result(), None, Elapsed(), link_mbit=1e-3)
+    assert row["cluster_seconds"] == pytest.approx(1.375 + 2.88)
+    assert link_seconds(TRAFFIC, 2, None) == link_seconds(TRAFFIC, 0, 1.0) == 0.0
+
+
 def test_what_is_not_finite_or_not_evaluated_is_null() -> None:
-    row = round_row(round_result(kappa_sq=math.inf, S=2), evaluation(0.5, train_loss=math.nan), 0.0)
+    row = round_row(round_result(kappa_sq=math.inf, S=2), evaluation(0.5, train_loss=math.nan), Elapsed())
     assert (row["train_loss"], row["kappa_sq"], row["S"], row["val_score"]) == (None, None, 2, 0.5)
-    row = round_row(round_result(), None, 0.0)
+    row = round_row(round_result(), None, Elapsed())
     assert (row["train_loss"], row["val_score"], row["test_score"]) == (None, None, None)
     assert "NaN" not in row_line(row)
 
@@ -66,7 +79,7 @@ def test_columns_of_both_kinds_of_statistics(overrides: list[str], expected: dic
 
 
 def lines(*rounds: int) -> list[str]:
-    return [row_line(round_row(round_result(r), evaluation(0.1 * r), 0.0)) for r in rounds]
+    return [row_line(round_row(round_result(r), evaluation(0.1 * r), Elapsed())) for r in rounds]
 
 
 def read(folder: Path, content: list[str], last_round: int) -> list[int]:

@@ -38,10 +38,26 @@ def test_a_run_reads_its_rows_and_settings(tmp_path: Path) -> None:
     assert run.sent_megabytes() == pytest.approx([1.523128, 3.046256, 4.569384], rel=1e-12)
     assert run.seconds() == pytest.approx([0.8, 1.6, 2.4])
     assert run.compute_seconds() == pytest.approx([0.7, 1.4, 2.1])
+    assert run.cluster_seconds() is None
     assert run.settings["model.hidden"] == 16
     assert run.settings["algorithm.rho"] == 1.1
     assert run.partition == PARTITION
     assert run.extra_columns() == ["kappa_sq"]
+
+
+def test_times_of_a_correction_beside_the_local_steps(tmp_path: Path) -> None:
+    """Local steps take 0.5 s, the correction after them 0.2: 0.9 s beside them is what counts, 0.1 is hidden."""
+    (long,) = find_runs([write_run(tmp_path / "a", [0.5, 0.6], row={"seconds_correct_beside": 0.9})])
+    (short,) = find_runs([write_run(tmp_path / "b", [0.5, 0.6], row={"seconds_correct_beside": 0.1})])
+    assert long.compute_seconds() == pytest.approx([1.1, 2.2])
+    assert short.compute_seconds() == pytest.approx([0.7, 1.4])
+    assert long.extra_columns() == []
+
+
+@pytest.mark.parametrize(("value", "total"), [(1.5, 3.0), ("long", None), (None, None)])
+def test_cluster_seconds_are_the_sum_of_the_rounds(tmp_path: Path, value: Any, total: float | None) -> None:
+    (run,) = find_runs([write_run(tmp_path / "run", [0.5, 0.6], row={"cluster_seconds": value})])
+    assert run.cluster_seconds() == total
 
 
 def refusal(*paths: Path) -> str:

@@ -115,3 +115,11 @@ def test_the_way_to_cut_does_not_hide_the_method(tmp_path: Path) -> None:
     (study,) = studies(find_runs([tmp_path]))
     assert [row["method"].text for row in results_table(study)] == ["llcg", "llcg"]
     assert [row["partition.method"].text for row in results_table(study)] == ["metis", "random"]
+
+
+def test_cluster_seconds_have_a_column_where_a_run_has_them(tmp_path: Path) -> None:
+    write_run(tmp_path / "a/old", [0.7], "psgd_pa")
+    assert "cluster seconds" not in results_table(study_of(tmp_path / "a"))[0]
+    write_run(tmp_path / "a/new", [0.7, 0.8], row={"cluster_seconds": 1.25})
+    found = {row["method"].text: row["cluster seconds"].text for row in results_table(study_of(tmp_path / "a"))}
+    assert found == {"llcg": "2.5", "psgd_pa": "–"}

@@ -21,7 +21,7 @@ from llcg_dist.records.starts import read_starts
 
 RECENT = 10
 """Rounds that means are taken over: what a round costs now."""
-PHASES = ("local", "exchange", "correct", "evaluate", "prepare", "checkpoint", "diagnostics")
+PHASES = ("local", "exchange", "correct", "correct_beside", "evaluate", "prepare", "checkpoint", "diagnostics")
 _SLOW = 1.25
 """A part is slow whose local steps take so many times as long as those of the median part."""
 _SILENT_ROUNDS, _SILENT_SECONDS = 10, 60.0
@@ -109,8 +109,11 @@ class RunState:
         if len(parts) > 1 and max(parts) > _SLOW * (median := statistics.median_low(parts)) > 0:
             ratio = max(parts) / median
             verdicts.append(f"part {parts.index(max(parts))} takes {ratio:.1f} times as long as the median part")
-        if (evaluate := phases.get("evaluate", 0.0)) > _SLOW * phases.get("local", 0.0) > 0:
-            verdicts.append(f"machines wait for the server's evaluation ({evaluate:.2f} s; raise evaluate.every)")
+        evaluate, beside = phases.get("evaluate", 0.0), phases.get("correct_beside", 0.0)
+        if evaluate + beside > _SLOW * phases.get("local", 0.0) > 0:
+            what = f"correction beside them ({beside:.2f} s; lower algorithm.S)" if beside > evaluate else ""
+            what = what or f"evaluation ({evaluate:.2f} s; raise evaluate.every)"
+            verdicts.append(f"machines wait for the server's {what}")
         return "; ".join(verdicts)
 
     def warnings(self) -> list[str]:

@@ -54,6 +54,8 @@ def test_who_is_slow(tmp_path: Path) -> None:
     assert state.slow() == "part 1 takes 2.5 times as long as the median part"
     state = read_state(running(tmp_path / "c", {"seconds_evaluate": 3.0}))
     assert state.slow().startswith("machines wait for the server's evaluation (3.00 s")
+    state = read_state(running(tmp_path / "d", {"seconds_correct_beside": 3.0}))
+    assert state.slow().startswith("machines wait for the server's correction beside them (3.00 s; lower algorithm.S)")
 
 
 def test_a_run_that_writes_nothing_any_more(tmp_path: Path) -> None:

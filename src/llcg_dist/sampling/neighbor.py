@@ -67,12 +67,13 @@ class SubgraphSampler(NeighborSampler):
         """One block: the seeds come first among its nodes, and its rows are all nodes but those reached last."""
         outputs = nodes = np.ascontiguousarray(seeds, dtype=self._indices.dtype)
         self._kernels.set_places(nodes, self._place, 0)
-        ends, indices, first = [np.zeros(1, np.int32)], [np.zeros(0, np.int32)], 0
+        ends, indices, first, num_edges = [np.zeros(1, np.int32)], [np.zeros(0, np.int32)], 0, np.int32(0)
         for hop, fanout in enumerate(reversed(self._fanouts)):
             num_before = len(nodes)
             hop_indptr, hop_indices, nodes = self._sample_layer(nodes, fanout, seed, hop, first)
-            ends.append(hop_indptr[1:] + ends[-1][-1])
+            ends.append(hop_indptr[1:] + num_edges)
             indices.append(hop_indices)
+            num_edges += hop_indptr[-1]
             first = num_before
         self._kernels.set_places(nodes, self._place, -1)
         all_nodes, indptr = torch.from_numpy(nodes), torch.from_numpy(np.concatenate(ends))

@@ -5,6 +5,7 @@ llcg train dataset=own dataset.target=own_dataset.ring_of_cliques dataset.option
 
 import torch
 from torch_geometric.data import Data
+from torch_geometric.utils import to_undirected
 
 
 def ring_of_cliques(cliques: int = 40, size: int = 12, classes: int = 4, seed: int = 0) -> Data:
@@ -19,7 +20,7 @@ def ring_of_cliques(cliques: int = 40, size: int = 12, classes: int = 4, seed: i
     chance = torch.rand(len(nodes), generator=generator)
     return Data(
         x=x.float(),
-        edge_index=torch.cat([inside.nonzero().T, bridges], dim=1),
+        edge_index=to_undirected(torch.cat([inside.nonzero().T, bridges], dim=1)),
         y=y,
         train_mask=chance < 0.3,
         val_mask=(chance >= 0.3) & (chance < 0.5),

@@ -1,14 +1,17 @@
 """The installed package, away from the checkout: help, launchers, the user's own presets and modules in every rank."""
 
-import os
 import subprocess
+from functools import partial
 from pathlib import Path
 
 import pytest
 from omegaconf import OmegaConf
 
-from tests.helpers.jobs import REPOSITORY, Outcome, finish, start
-from tests.helpers.wheel import install
+from tests.helpers.jobs import REPOSITORY
+from tests.helpers.wheel import run_installed
+
+# Kernels as plain Python, which takes less time here than to compile them for one more environment.
+run = partial(run_installed, NUMBA_DISABLE_JIT="1")
 
 MINE = """# @package _global_
 # A job of mine.
@@ -24,11 +27,6 @@ open(f"imported_by_rank_{os.environ.get('RANK')}", "w").close()
 """
 
 
-@pytest.fixture(scope="module")
-def bin_folder(built_wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return install(built_wheel, tmp_path_factory.mktemp("installed") / "venv")
-
-
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A user's folder: two presets, and a module that stands in for a logger's library."""
@@ -39,34 +37,30 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def run(bin_folder: Path, cwd: Path, command: str, *arguments: str, **variables: str) -> Outcome:
-    """Runs a command of the environment; nothing of this process's environment leads to the checkout."""
-    inherited = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
-    # Kernels as plain Python, which takes less time here than to compile them for one more environment.
-    kernels = {"NUMBA_DISABLE_JIT": "1", "LLCG_KERNEL_CACHE": str(bin_folder.parent / "kernels")}
-    return finish(start([str(bin_folder / command), *arguments], cwd, inherited | kernels | variables))
-
-
-def test_help_and_launchers_are_in_the_wheel(bin_folder: Path, tmp_path: Path) -> None:
-    where = run(bin_folder, tmp_path, "python", "-c", "import llcg_dist as package; print(package.__file__)").out
-    assert where.startswith(str(bin_folder.parent)), "the checkout was found instead"
-    page = run(bin_folder, tmp_path, "llcg", "help", "data")
+def test_help_and_launchers_are_in_the_wheel(installed: Path, tmp_path: Path) -> None:
+    where = run_installed(
+        installed, tmp_path, "python", "-c", "import llcg_dist as package; print(package.__file__)"
+    ).out
+    assert where.startswith(str(installed.parent)), "the checkout was found instead"
+    page = run(installed, tmp_path, "llcg", "help", "data")
     assert (page.code, page.out.splitlines()[0], page.err) == (0, "# Data", "")
-    topics = run(bin_folder, tmp_path, "python", "-m", "llcg_dist", "help").out
+    topics = run(installed, tmp_path, "python", "-m", "llcg_dist", "help").out
     assert all(f"\n  {path.stem} " in topics for path in (REPOSITORY / "docs").glob("*.md"))
-    usage = run(bin_folder, tmp_path, "llcg", "multinode", "--help")
+    usage = run(installed, tmp_path, "llcg", "multinode", "--help")
     assert (usage.code, usage.err) == (0, "")
     assert usage.out.startswith("usage: llcg multinode --head ADDRESS")
 
 
-def test_the_batch_script_calls_the_installed_python(bin_folder: Path, folder: Path) -> None:
+def test_the_batch_script_calls_the_installed_python(installed: Path, folder: Path) -> None:
     options = ["--nodes=3", "-t", "1:00:00", "--config-dir", "presets"]
-    shown = run(bin_folder, folder, "llcg", "slurm", "-", *options, "experiment=mine", "cluster.num_machines=8")
+    shown = run_installed(
+        installed, folder, "llcg", "slurm", "-", *options, "experiment=mine", "cluster.num_machines=8"
+    )
     assert (shown.code, shown.err) == (0, "")
     lines = shown.out.splitlines()
     assert {"#SBATCH --nodes=3", "#SBATCH --time=1:00:00", "#SBATCH --cpus-per-task=3"} <= set(lines)
     assert f"export LLCG_CONF={folder}/presets" in lines
-    run_it = f'exec {bin_folder}/python -m llcg_dist slurm --run experiment=mine cluster.num_machines=8 "$@"'
+    run_it = f'exec {installed}/python -m llcg_dist slurm --run experiment=mine cluster.num_machines=8 "$@"'
     assert lines[-1] == run_it
     subprocess.run(["bash", "-n"], input=shown.out, text=True, check=True, timeout=10)
     outside = subprocess.run(["bash"], input=shown.out, capture_output=True, text=True, timeout=60, cwd=folder)
@@ -75,26 +69,26 @@ def test_the_batch_script_calls_the_installed_python(bin_folder: Path, folder: P
     assert "this is not a SLURM job" in line
 
 
-def test_ranks_find_the_users_presets_and_modules(bin_folder: Path, folder: Path) -> None:
+def test_ranks_find_the_users_presets_and_modules(installed: Path, folder: Path) -> None:
     """A relative --config-dir, two machines; to go on, the run needs no folder of presets."""
     settings = ["dataset.nodes=300", "dataset.features=8", "logger=wandb", "run_dir=runs/a"]
-    trained = run(bin_folder, folder, "llcg", "train", "--config-dir=presets", "experiment=mine", *settings)
+    trained = run(installed, folder, "llcg", "train", "--config-dir=presets", "experiment=mine", *settings)
     assert trained.code == 0, trained.err
     assert (folder / "imported_by_rank_0").exists()
     recorded = OmegaConf.load(folder / "runs" / "a" / "config.yaml")
     assert (recorded.model.hidden, recorded.cluster.num_machines) == (12, 2)
     assert (folder / "runs" / "a" / "summary.json").exists()
     values = ["model.hidden=12", "num_rounds=2", "algorithm.K=1", "cluster.num_machines=2"]
-    again = run(bin_folder, folder, "python", "-m", "llcg_dist", "train", *values, *settings)
+    again = run(installed, folder, "python", "-m", "llcg_dist", "train", *values, *settings)
     assert again.code == 0, again.err
     assert "going on after round 1" in again.out
 
 
 @pytest.mark.full
-def test_a_sweep_finds_them_too(bin_folder: Path, folder: Path) -> None:
+def test_a_sweep_finds_them_too(installed: Path, folder: Path) -> None:
     """Jobs are forked; with `llcg`, whose script does not lie in the current folder."""
     overrides = ["experiment=mine", "dataset.nodes=300", "logger=wandb", "cluster.backend=loopback", "seed=0,1"]
-    swept = run(bin_folder, folder, "llcg", "train", "-m", *overrides, LLCG_CONF="presets")
+    swept = run(installed, folder, "llcg", "train", "-m", *overrides, LLCG_CONF="presets")
     assert swept.code == 0, swept.err
     assert (folder / "imported_by_rank_None").exists()
     (sweep,) = (folder / "runs" / "sweeps").iterdir()

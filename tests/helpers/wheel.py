@@ -1,11 +1,12 @@
 """The package as a user gets it: a wheel, and an environment that it is installed in."""
 
+import os
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
-from tests.helpers.jobs import REPOSITORY
+from tests.helpers.jobs import REPOSITORY, Outcome, finish, start
 
 BUILD = """
 import sys
@@ -38,6 +39,13 @@ def install(wheel: Path, environment: Path) -> Path:
     shared = [entry for entry in sys.path if entry.endswith(("site-packages", "dist-packages"))]
     (packages / "dependencies.pth").write_text("\n".join(shared))
     return environment / "bin"
+
+
+def run_installed(bin_folder: Path, cwd: Path, command: str, *arguments: str, **variables: str) -> Outcome:
+    """Runs a command of the environment; nothing of this process's environment leads to the checkout."""
+    inherited = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+    kernels = {"LLCG_KERNEL_CACHE": str(bin_folder.parent / "kernels")}
+    return finish(start([str(bin_folder / command), *arguments], cwd, inherited | kernels | variables))
 
 
 def run(command: list[str], cwd: Path | None = None) -> None:

@@ -20,8 +20,13 @@ _MOST_LAYERS = 16
 """A module that reads more hops is taken for one that reads the whole graph."""
 
 
+@torch.inference_mode(False)
+@torch.enable_grad()
 def build(config: ModelConfig, num_features: int, num_classes: int) -> Model:
-    """What model.target returns for in_channels, out_channels and model.options, as a model that can be trained."""
+    """What model.target returns for in_channels, out_channels and model.options, as a model that can be trained.
+
+    Gradients tell how far it looks, also where the caller, as one who predicts does, has turned them off.
+    """
     target = str(config.target)
     module = call("model.target", target, in_channels=num_features, out_channels=num_classes, **config.options)
     if isinstance(module, Model):  # made of our stages: evaluated layer by layer

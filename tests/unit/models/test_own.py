@@ -107,6 +107,15 @@ def test_shared_weights_stay_shared() -> None:
     assert not flat.any()
 
 
+@pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
+def test_it_is_built_where_gradients_are_off(mode: Any) -> None:
+    with mode():
+        model = own(f"{PYG}.GCN", **SMALL)
+        assert not torch.is_grad_enabled()
+    assert model.receptive_field == ReceptiveField(2, 3)  # type: ignore[comparison-overlap]
+    assert all(parameter.requires_grad and not parameter.is_inference() for parameter in model.parameters())
+
+
 def test_the_same_seed_builds_the_same_weights() -> None:
     """Lazy layers draw theirs in the first forward pass; measuring how far a module looks draws nothing."""
     assert torch.equal(flatten(own(f"{HELPERS}.Jumping")), flatten(own(f"{HELPERS}.Jumping")))

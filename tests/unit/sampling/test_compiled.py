@@ -39,6 +39,14 @@ def test_a_process_loads_what_another_has_compiled(tmp_path: Path) -> None:
     assert {path: path.stat().st_mtime_ns for path in folder.rglob("*.nbc")} == files
 
 
+def test_kernels_that_are_not_compiled_do_not_pass_for_compiled_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = compiled.cache_folder()
+    monkeypatch.setenv("NUMBA_DISABLE_JIT", "0")
+    assert compiled.cache_folder() == folder
+    monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
+    assert compiled.cache_folder() != folder
+
+
 def test_every_process_finds_the_same_folder() -> None:
     command = [sys.executable, "-c", "from llcg_dist.sampling.compiled import cache_folder; print(cache_folder())"]
     folders = {

@@ -78,3 +78,13 @@ def test_the_sampler_is_clean_after_a_batch() -> None:
     again = sampler.sample(SEEDS, 5)
     assert torch.equal(first.nodes, again.nodes)
     assert torch.equal(first.blocks[0].indices, again.blocks[0].indices)
+
+
+def test_hops_beyond_the_last_node_add_nothing() -> None:
+    """All nodes are reached, or the seeds have no neighbours, before the hops are used up."""
+    for graph in (random_graph(6, 12, seed=0), random_graph(6, 0, seed=0)):
+        few, many = (SubgraphSampler(graph, [-1] * hops).sample(np.array([4, 1]), 0) for hops in (6, 9))
+        assert torch.equal(few.nodes, many.nodes)
+        assert torch.equal(few.blocks[0].indptr, many.blocks[0].indptr)
+        assert torch.equal(few.blocks[0].indices, many.blocks[0].indices)
+        assert few.blocks[0].num_dst == len(few.nodes)

@@ -72,9 +72,7 @@ def cache_folder() -> Path:
     numba goes by the path and the time of the source as well.
     """
     source = f"{_SOURCE.resolve()} {_SOURCE.stat().st_mtime_ns}"
-    jit_off = os.environ.get(
-        "NUMBA_DISABLE_JIT", "0"
-    )  # nothing is compiled then, and the folder must not pass for whole
+    jit_off = os.environ.get("NUMBA_DISABLE_JIT", "0")  # nothing is compiled then: must not pass for whole
     versions = sys.version, importlib.metadata.version("numba"), platform.machine(), jit_off
     facts = (source, _SOURCE.read_text(), *versions, _processor())
     key = hashlib.sha256("\n".join(facts).encode()).hexdigest()[:16]

@@ -72,9 +72,9 @@ def cache_folder() -> Path:
     numba goes by the path and the time of the source as well.
     """
     source = f"{_SOURCE.resolve()} {_SOURCE.stat().st_mtime_ns}"
-    versions = sys.version, importlib.metadata.version("numba"), platform.machine()
+    versions = [sys.version, importlib.metadata.version("numba"), platform.machine()]
     if os.environ.get("NUMBA_DISABLE_JIT", "0") != "0":
-        versions += ("not compiled",)  # nothing is, and the folder must not pass for one with kernels
+        versions.append("not compiled")  # nothing is, and the folder must not pass for one with kernels
     facts = (source, _SOURCE.read_text(), *versions, _processor())
     key = hashlib.sha256("\n".join(facts).encode()).hexdigest()[:16]
     given = os.environ.get("LLCG_KERNEL_CACHE")

@@ -112,7 +112,7 @@ def test_it_is_built_where_gradients_are_off(mode: Any) -> None:
     with mode():
         model = own(f"{PYG}.GCN", **SMALL)
         assert not torch.is_grad_enabled()
-    assert model.receptive_field == ReceptiveField(2, 3)  # type: ignore[comparison-overlap]
+    assert model.receptive_field == ReceptiveField(2, 3)
     assert all(parameter.requires_grad and not parameter.is_inference() for parameter in model.parameters())
 
 

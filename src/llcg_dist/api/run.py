@@ -80,8 +80,8 @@ class Run:
     def model(self, which: str = "best") -> nn.Module:
         """The model with the weights of the best validation score, or with which="final" of the last round.
 
-        It is called with x [N, F] and edge_index [2, M], and returns logits [N, C]; a model of one's own is itself. It
-        is in eval mode, and belongs to the caller.
+        It is called with x [N, F] and edge_index [2, M], and returns logits [N, C]; a model of one's own is itself, and
+        wants every edge in both directions, as in training. It is in eval mode, and belongs to the caller.
         """
         return plain_module(self._trained(which).model).eval()
 

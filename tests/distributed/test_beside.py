@@ -60,12 +60,11 @@ def test_server_and_machines_step_at_the_same_time(runs: Path) -> None:
     for row in rows(runs / "busy"):
         timeline = row["timeline"]
         begin, end = timeline["correct_beside"]
-        assert end - begin == pytest.approx(row["seconds_correct_beside"], abs=0.05)
-        for part, (started, ended) in enumerate(timeline["machines"]):
-            assert min(end, ended) - max(begin, started) > 0.3 * min(end - begin, ended - started)
-            assert ended - started == pytest.approx(row["seconds_local_by_part"][part], abs=0.05)
-        assert end <= timeline["evaluate"][0] + 1e-9
-        assert timeline["wait"][1] >= max(ended for _, ended in timeline["machines"]) - 0.05
+        assert 0 < row["seconds_correct_beside"] <= end - begin
+        for seconds, (started, ended) in zip(row["seconds_local_by_part"], timeline["machines"], strict=True):
+            assert max(begin, started) < min(end, ended)
+            assert seconds <= ended - started + 0.01  # two clocks, one of which may be adjusted
+        assert timeline["send"][1] <= begin < end <= timeline["evaluate"][0] <= timeline["wait"][0]
         assert 0 < row["cpu_correct_beside"] <= row["cluster_seconds"]
     after = rows(runs / "after")[-1]
     assert "seconds_correct_beside" not in after

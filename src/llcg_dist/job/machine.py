@@ -95,9 +95,9 @@ class Machine:
             return None
         if type(request) not in self._handlers:
             raise ProtocolError(f"a machine does not answer {type(request).__name__}")
-        self._since = now()
         if self._busy == Elapsed():
             self._began = time.time()
+        self._since = now()
         if request.durable_round:
             self._checkpoints.writer.prune(request.durable_round)
         reply = self._handlers[type(request)](request)

@@ -31,17 +31,23 @@ class RoundClock:
         replied = self._end("wait").seconds
         own, local = self._end("evaluate").seconds, [machine.seconds_local for machine in stats]
         busy = max([own, *local]) if parallel else own + sum(local)
-        cpu_beside, cpu_local = sum(self._cpu(phase) for phase in BESIDE), [machine.cpu_local for machine in stats]
-        cpu_busy = max([cpu_beside, *cpu_local]) if machines_are_others else cpu_beside + sum(cpu_local)
         return {
             # What was neither local work nor the server's own is the exchange.
             "seconds_exchange": max(0.0, replied - busy),
             "seconds_correct": self._end("correct").seconds - replied,
             "seconds_round": self._end("correct").seconds,
             "cpu_correct": self._cpu("correct"),
-            "cpu_round": cpu_busy + self._cpu("correct"),
+            "cpu_round": self._cpu_round([machine.cpu_local for machine in stats], parallel, machines_are_others),
             "timeline": self._timeline(stats),
         }
+
+    def _cpu_round(self, local: Sequence[float], parallel: bool, machines_are_others: bool) -> float:
+        """The longest of what ranks do at the same time, and what the server does with replies while machines wait;
+        machines that take turns in its process do their work while it waits."""
+        beside = sum(self._cpu(phase) for phase in BESIDE)
+        busy = max([beside, *local]) if machines_are_others else beside + sum(local)
+        replies = self._cpu("wait") if parallel else max(0.0, self._cpu("wait") - sum(local))
+        return busy + replies + self._cpu("correct")
 
     def _end(self, phase: str) -> Elapsed:
         return self._phases[phase][1]

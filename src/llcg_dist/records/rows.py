@@ -38,7 +38,7 @@ class RoundResult:
     """CPU seconds of what took seconds_correct."""
     cpu_round: float = 0.0
     """Seconds of the round with a core for each rank and an exchange that takes no time: the longest of the machines'
-    local work and of what the server does meanwhile, and the correction after it."""
+    local work and of what the server does meanwhile, and then its work on their replies and the correction."""
     timeline: dict[str, Any] = field(default_factory=dict)
     """[begin, end] of the server's phases and of every machine's work (`machines`), in seconds of the round."""
     notes: dict[str, Any] = field(default_factory=dict)

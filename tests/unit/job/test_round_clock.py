@@ -11,8 +11,8 @@ PHASES = {
     "send": Elapsed(101.0, 10.5),
     "correct_beside": Elapsed(101.5, 10.75),
     "evaluate": Elapsed(102.0, 11.5),
-    "wait": Elapsed(110.0, 11.75),
-    "correct": Elapsed(111.0, 12.25),
+    "wait": Elapsed(110.0, 14.75),
+    "correct": Elapsed(111.0, 15.25),
 }
 """When each phase ends, in seconds and in CPU seconds; the round begins at 100 and 10."""
 WORKED = [
@@ -39,12 +39,14 @@ def test_seconds_of_a_round(clock: RoundClock) -> None:
     assert clock.columns(WORKED, False, True)["seconds_exchange"] == 0.0
 
 
-def test_with_a_core_for_each_rank_the_longest_counts_and_the_correction_after_it(clock: RoundClock) -> None:
-    """The server works 1.5 s beside machines that work 2 and 1; while it waits it counts nothing."""
-    assert clock.columns(WORKED, False, True)["cpu_round"] == 2.0 + 0.5
-    assert clock.columns(WORKED[1:], True, True)["cpu_round"] == 1.5 + 0.5
-    assert clock.columns(WORKED[1:], False, False)["cpu_round"] == 1.5 + 1.0 + 0.5  # the server is the machine
-    assert clock.columns([], False, True)["cpu_round"] == 1.5 + 0.5
+def test_with_a_core_for_each_rank_the_longest_counts_and_what_comes_after_it(clock: RoundClock) -> None:
+    """The server works 1.5 s beside machines that work 2 and 1, 3.25 on replies, and 0.5 on the correction. Machines
+    that take turns do their 3 seconds of work while it waits for them: of the 3.25, 0.25 are its own."""
+    assert clock.columns(WORKED, True, True)["cpu_round"] == 2.0 + 3.25 + 0.5
+    assert clock.columns(WORKED, False, True)["cpu_round"] == 2.0 + 0.25 + 0.5
+    assert clock.columns(WORKED[1:], True, True)["cpu_round"] == 1.5 + 3.25 + 0.5
+    assert clock.columns(WORKED, False, False)["cpu_round"] == 1.5 + 3.0 + 0.25 + 0.5  # the server is the machine
+    assert clock.columns([], True, True)["cpu_round"] == 1.5 + 3.25 + 0.5
 
 
 def test_a_timeline_has_a_span_for_every_phase_and_machine(clock: RoundClock) -> None:

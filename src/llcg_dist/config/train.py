@@ -23,6 +23,11 @@ class OptimizerState(StrEnum):
     reset = "reset"
 
 
+class Precision(StrEnum):
+    float32 = "float32"
+    bfloat16 = "bfloat16"
+
+
 class LocalLoss(StrEnum):
     plain = "plain"
     calibrated = "calibrated"
@@ -73,6 +78,9 @@ class TrainConfig(Section):
     optimizer_state: OptimizerState = OptimizerState.keep
     """keep the optimiser's state across rounds, or reset it at the start of each."""
     weight_decay: float = 0.0
+    precision: Precision = Precision.float32
+    """Of the dense products of a step, at machines and server: float32, or bfloat16 with sums in float32, faster where
+    the CPU has avx512_bf16 or amx_bf16 (llcg doctor); weights, optimiser and BatchNorm's statistics stay float32."""
     local_loss: LocalLoss = LocalLoss.plain
     """plain, or calibrated: a machine adds log(local / global share of a class) to its logits, in its loss alone."""
     lr_schedule: LrSchedule = LrSchedule.constant

@@ -86,8 +86,12 @@ def layer_products(
         dst_rows, product = _dst_rows_and_product(matrix, x)
     else:
         dst_rows, product = x[dst], sparse_product(matrix, materialize(x))
-    output = bias.repeat(len(matrix), 1) if self_weight is None else functional.linear(dst_rows, self_weight, bias)
-    return output.add_(product) if weight_first else output.addmm_(product, weight.T)
+    if self_weight is None:
+        return product.add_(bias) if weight_first else functional.linear(product, weight, bias)
+    output = functional.linear(dst_rows, self_weight, bias)
+    if weight_first:
+        return output.add_(product)
+    return output.addmm_(product.to(output.dtype), weight.T.to(output.dtype))  # in place autocast converts nothing
 
 
 def layer_products_reference(

@@ -56,6 +56,16 @@ def ours(config: Config, graph: Graph, method: str = "neighbor") -> Steps:
     return steps
 
 
+def under_autocast(steps: Steps) -> Steps:
+    """The same loop as its users would run it in bfloat16."""
+
+    def in_bfloat16(count: int) -> None:
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            steps(count)
+
+    return in_bfloat16
+
+
 def ours_ahead(config: Config, graph: Graph) -> Steps:
     """The same with the next batch drawn by a second thread (sampling.prefetch)."""
     trainer = trainer_of(config, graph, draw_ahead=True)
@@ -156,7 +166,7 @@ def _filled(rows: int, width: int) -> Tensor:
 
 def _update(optimizer: torch.optim.Optimizer, logits: Tensor, labels: Tensor) -> None:
     optimizer.zero_grad()
-    functional.cross_entropy(logits, labels).backward()
+    functional.cross_entropy(logits.float(), labels).backward()
     optimizer.step()
 
 

@@ -26,6 +26,7 @@ from llcg_dist.records.classes import CLASSES_FILE, SHOWN_CLASSES, class_table, 
 from llcg_dist.records.console import table
 from llcg_dist.training.class_scores import class_results
 from llcg_dist.training.full_forward import full_forward
+from llcg_dist.training.hidden_states import HiddenStates
 
 _MODEL_FILES = {"best": "best.pt", "final": "model.pt"}
 _LOCATION_KEYS = ("partition.root", "dataset.root")
@@ -71,7 +72,7 @@ class TrainedModel:
     def logits(self, graph: Graph, nodes: Array | None = None) -> Tensor:
         """[N, C] of every node of a graph; with a mask `nodes` [N], rows outside of it are undefined."""
         evaluate = self._config.evaluate
-        return full_forward(graph, self.model, evaluate.chunk, evaluate.scratch, nodes).logits()
+        return full_forward(graph, self.model, evaluate.chunk, HiddenStates.of(evaluate), nodes).logits()
 
     def with_same_features(self, graph: Graph, source: str) -> Graph:
         """The graph; UserError, with `source` as its subject, where its features are not those of training."""

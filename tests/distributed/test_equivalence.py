@@ -20,6 +20,7 @@ from tests.helpers.training import (
     train_in_process,
 )
 
+BFLOAT16 = ["train.precision=bfloat16"]
 PLAIN_AVERAGING = ["algorithm.batchnorm_stats=average", "algorithm.rho=1.0"]
 
 
@@ -38,6 +39,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "never_evaluated": [*TINY, "evaluate.every=0"],
         "llcg_s0": [*TINY, *PLAIN_AVERAGING, "algorithm.S=0"],
         "psgd_pa": [*TINY, *PLAIN_AVERAGING, "algorithm=psgd_pa"],
+        "bfloat16": [*TINY, *BFLOAT16],
     }
     return in_ranks(root, jobs | {"apart": {rank: [*TINY, f"partition.root={root}/host{rank}"] for rank in range(3)}})
 
@@ -60,6 +62,12 @@ def test_llcg_without_correction_is_psgd_pa(runs: Path) -> None:
 def test_loopback_equals_processes(runs: Path) -> None:
     """Of the other methods, models and message types too: see the files that are named after them."""
     assert_loopback_equals_ranks(runs, "llcg", *TINY)
+
+
+def test_loopback_equals_processes_in_bfloat16(runs: Path) -> None:
+    assert_loopback_equals_ranks(runs, "bfloat16", *TINY, *BFLOAT16)
+    assert model_bytes(runs / "bfloat16") != model_bytes(runs / "llcg")
+    assert all(tensor.dtype != torch.bfloat16 for tensor in model_state(runs / "bfloat16").values())
 
 
 def test_parts_not_ranks_decide_the_bits(runs: Path) -> None:

@@ -36,8 +36,11 @@ def small_disk(folder: Path, kilobytes: int) -> Iterator[Path]:
         subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
 
-def test_a_longer_run_goes_on_where_the_shorter_ended(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    settings = [*TINY, "algorithm=psgd_pa"]
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_a_longer_run_goes_on_where_the_shorter_ended(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], precision: str
+) -> None:
+    settings = [*TINY, "algorithm=psgd_pa", f"train.precision={precision}"]
     on_loopback(tmp_path, "grown", *settings, "num_rounds=7")
     grown = on_loopback(tmp_path, "grown", *settings, "num_rounds=12")
     assert "going on after round 7\n" in capsys.readouterr().out
@@ -62,6 +65,7 @@ def test_other_settings_are_refused_with_the_keys_that_differ(tmp_path: Path) ->
     for changed, named in (
         ("algorithm.K=5", r"algorithm\.K \(2\.0 there, 5\.0 here\)"),
         ("num_rounds=2", "num_rounds"),
+        ("train.precision=bfloat16", r"train\.precision"),
     ):
         with pytest.raises(UserError, match=named):
             on_loopback(tmp_path, "run", *TINY, changed)

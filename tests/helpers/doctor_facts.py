@@ -16,6 +16,8 @@ SOUND_HOST = Host(
     wanted_interface=None,
     address="127.0.0.1",
     listen_failure=None,
+    cpu_bfloat16="avx512_bf16",
+    gpu_bfloat16=None,
 )
 
 

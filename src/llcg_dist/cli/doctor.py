@@ -14,7 +14,7 @@ from llcg_dist.data.store import parts_on_disk, read_shard
 from llcg_dist.doctor import ERROR, OK, WARN, Finding, check_parts_and_memory, num_processes
 from llcg_dist.doctor.findings import format_bytes
 from llcg_dist.doctor.host import Host, this_host
-from llcg_dist.doctor.host_rules import check_host, check_processes
+from llcg_dist.doctor.host_rules import check_host, check_precision, check_processes
 from llcg_dist.errors import UserError
 from llcg_dist.records.console import print_error, say, table
 
@@ -33,6 +33,7 @@ def doctor(arguments: Sequence[str]) -> int:
     findings = [
         *check_processes(os.environ.get("WORLD_SIZE"), ranks),
         *check_host(host, config.cluster, ranks_here),
+        *check_precision(host, config),
         *_check_store(config, algorithm, host, ranks_here),
     ]
     _print_findings(findings)

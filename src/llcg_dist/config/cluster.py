@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import ClassVar
 
+from llcg_dist.config.algorithm import AUTO
 from llcg_dist.config.section import Section
 
 
@@ -62,6 +63,9 @@ class ClusterConfig(Section):
     itself), or auto (fork unless the ranks may use a GPU)."""
     threads: int = 1
     """CPU threads of each rank; 0 shares the host's cores among its ranks (the bits depend on the number)."""
+    server_threads: int | str = AUTO
+    """CPU threads of an evaluation at the server, or auto: the cores that the machines on its host leave free, and at
+    least `threads`; in a job of one process, or with model=own, `threads`. No bit of our models depends on it."""
     timeout: float = 120.0
     """Seconds a rank may be silent (not: a round may take) before the job fails and names it."""
     join_timeout: float = 600.0
@@ -83,6 +87,9 @@ class ClusterConfig(Section):
         self.at_least(0, "max_restarts", "threads")
         self.at_most(1024, "threads")  # more would crash inside a library, without a message that helps
         self.positive("timeout", "join_timeout", "link_mbit")
+        count = self.server_threads
+        fits = count == AUTO or (isinstance(count, int) and not isinstance(count, bool) and 1 <= count <= 1024)
+        self.require(fits, "server_threads", "must be auto, or a whole number from 1 to 1,024")
         rules = {
             Backend.loopback: "cluster.backend=loopback opens no sockets; use cluster.backend=gloo",
             Backend.nccl: "not all of NCCL's bytes pass through sockets that the kernel counts; use gloo",

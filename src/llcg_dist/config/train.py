@@ -23,6 +23,11 @@ class OptimizerState(StrEnum):
     reset = "reset"
 
 
+class Precision(StrEnum):
+    float32 = "float32"
+    bfloat16 = "bfloat16"
+
+
 class LocalLoss(StrEnum):
     plain = "plain"
     calibrated = "calibrated"
@@ -73,6 +78,9 @@ class TrainConfig(Section):
     optimizer_state: OptimizerState = OptimizerState.keep
     """keep the optimiser's state across rounds, or reset it at the start of each."""
     weight_decay: float = 0.0
+    precision: Precision = Precision.float32
+    """Of the dense products of a step, at machines and server: float32, or bfloat16 with sums in float32, faster where
+    the CPU has avx512_bf16 or amx_bf16 (llcg doctor); weights, optimiser and BatchNorm's statistics stay float32."""
     local_loss: LocalLoss = LocalLoss.plain
     """plain, or calibrated: a machine adds log(local / global share of a class) to its logits, in its loss alone."""
     lr_schedule: LrSchedule = LrSchedule.constant
@@ -129,6 +137,11 @@ class EvaluateConfig(Section):
     """Nodes that evaluation computes at a time (fewer where they have more than 8 neighbours on average)."""
     scratch: str | None = None
     """Folder for the hidden states of a graph whose states exceed memory; by default they stay in memory."""
+    states: Precision = Precision.float32
+    """Of the hidden states and dense products of an evaluation: float32, or bfloat16 in half the memory."""
+    sample: float = 1.0
+    """The share of the training, validation and test nodes that a round is scored on, drawn once by the seed; below 1
+    scores are estimates, with their standard errors beside them (val_score_error, test_score_error)."""
     both_statistics: bool = False
     """Also score with the other kind of BatchNorm statistics than algorithm.batchnorm_stats, in columns of its own."""
 
@@ -136,6 +149,7 @@ class EvaluateConfig(Section):
         super().check()
         self.at_least(0, "every")
         self.at_least(1, "chunk")
+        self.require(0 < self.sample <= 1, "sample", "must be above 0 and at most 1")
         rule = "nothing is scored with evaluate.every=0; leave it off"
         self.require(self.every > 0 or not self.both_statistics, "both_statistics", rule)
 

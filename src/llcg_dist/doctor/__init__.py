@@ -15,7 +15,7 @@ from llcg_dist.data.graph import Graph
 from llcg_dist.data.store import read_shard
 from llcg_dist.doctor.findings import ERROR, OK, WARN, Finding
 from llcg_dist.doctor.host import Host
-from llcg_dist.doctor.host_rules import check_host
+from llcg_dist.doctor.host_rules import check_host, check_precision
 from llcg_dist.doctor.memory import RankMemory
 from llcg_dist.doctor.memory_rules import check_correction, check_evaluation, check_memory
 from llcg_dist.doctor.part_rules import check_parts, check_single_rows
@@ -33,7 +33,11 @@ def num_processes(config: Config, algorithm: Algorithm) -> int:
 def check_job(config: Config, algorithm: Algorithm, store: Path, manifest: dict[str, Any], host: Host) -> list[Finding]:
     """All checks of a job whose ranks all run on this host; takes a second or two."""
     host_findings = check_host(host, config.cluster, num_processes(config, algorithm))
-    return [*host_findings, *check_parts_and_memory(config, algorithm, store, manifest, host)]
+    return [
+        *host_findings,
+        *check_precision(host, config),
+        *check_parts_and_memory(config, algorithm, store, manifest, host),
+    ]
 
 
 def check_parts_and_memory(

@@ -5,6 +5,7 @@ import torch
 from torch import Tensor
 
 from llcg_dist.config.schema import Config
+from llcg_dist.config.train import EvaluateConfig
 from llcg_dist.data.graph import TRAIN, Graph
 from llcg_dist.doctor.batches import BatchSize
 from llcg_dist.models import build_model
@@ -48,10 +49,10 @@ class DryRunCosts:
         kept = self._per_row * (batch.inputs + edges) * _WITH_GRADIENTS
         return round(kept) + batch.inputs * self._num_features * 4 + edges * _BYTES_PER_EDGE
 
-    def evaluation_bytes(self, graph: Graph, chunk: int, on_disk: bool) -> int:
+    def evaluation_bytes(self, graph: Graph, evaluate: EvaluateConfig) -> int:
         """One batch with all its neighbours, and the logits of every node."""
-        edges = min(2 * graph.num_edges, EDGES_PER_NODE * chunk)
-        rows = min(graph.num_nodes, chunk + edges)
+        edges = min(2 * graph.num_edges, EDGES_PER_NODE * evaluate.chunk)
+        rows = min(graph.num_nodes, evaluate.chunk + edges)
         work = self._per_row * (rows + edges) + rows * self._num_features * 4 + edges * _BYTES_PER_EDGE
         return round(work) + graph.num_nodes * self._num_classes * 4
 

@@ -22,6 +22,8 @@ TESTED_VERSIONS = {
 }
 """The versions that the tests run with: a copy of constraints.txt, which is not part of the installed package."""
 
+_BFLOAT16_FLAGS = ("amx_bf16", "avx512_bf16")
+
 _UNLIMITED_BYTES = 1 << 60
 """Memory limits of control groups at or above this stand for no limit."""
 
@@ -30,7 +32,8 @@ _UNLIMITED_BYTES = 1 << 60
 class Host:
     """Memory in bytes; `versions` {package: version, None if missing}; `interfaces` {name: its first address}.
 
-    `listen_failure` is the reason why no port can be opened on `address`; None if one can.
+    `listen_failure` is the reason why no port can be opened on `address`; None if one can. `cpu_bfloat16` and
+    `gpu_bfloat16` name what multiplies bfloat16 matrices faster than float32 ones; None if nothing does.
     """
 
     memory_total: int
@@ -42,6 +45,8 @@ class Host:
     wanted_interface: str | None
     address: str
     listen_failure: str | None
+    cpu_bfloat16: str | None
+    gpu_bfloat16: str | None
 
 
 def this_host(interface: str | None = None) -> Host:
@@ -52,7 +57,10 @@ def this_host(interface: str | None = None) -> Host:
     address = first_addresses.get(wanted or "", "127.0.0.1")
     versions = {name: version(name) for name in TESTED_VERSIONS}
     cores = len(os.sched_getaffinity(0))
-    return Host(total, free, cores, num_gpus(), versions, first_addresses, wanted, address, listen_failure(address))
+    return Host(
+        total, free, cores, num_gpus(), versions, first_addresses, wanted, address, listen_failure(address),
+        cpu_bfloat16(), gpu_bfloat16(),
+    )  # fmt: skip
 
 
 def memory(root: Path = Path("/")) -> tuple[int, int]:
@@ -129,3 +137,17 @@ def num_gpus() -> int:
     import torch
 
     return torch.cuda.device_count()
+
+
+def cpu_bfloat16(root: Path = Path("/")) -> str | None:
+    """The flag of the CPU's instructions that multiply bfloat16 matrices; None if it has none."""
+    flags = (root / "proc/cpuinfo").read_text().split()
+    return next((flag for flag in _BFLOAT16_FLAGS if flag in flags), None)
+
+
+def gpu_bfloat16() -> str | None:
+    """The name of the GPU's units that multiply bfloat16 matrices; None if it has none."""
+    import torch
+
+    has_it = num_gpus() > 0 and torch.cuda.is_bf16_supported(including_emulation=False)
+    return "tensor cores" if has_it else None

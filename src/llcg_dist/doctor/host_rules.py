@@ -1,6 +1,8 @@
 """Checks whether a host can run its ranks of a job: network, devices, cores, package versions."""
 
 from llcg_dist.config.cluster import Backend, ClusterConfig, Device
+from llcg_dist.config.schema import Config
+from llcg_dist.config.train import Precision
 from llcg_dist.doctor.findings import ERROR, OK, WARN, Finding
 from llcg_dist.doctor.host import TESTED_VERSIONS, Host
 from llcg_dist.job.devices import threads_per_rank
@@ -80,6 +82,18 @@ def check_devices(gpus: int, cluster: ClusterConfig, ranks: int) -> list[Finding
     if gpus < ranks:
         return [Finding(OK, "host", f"{ranks} ranks share {gpus} GPU(s), messages through gloo")]
     return [Finding(OK, "host", f"{gpus} GPU(s) for {ranks} ranks: a GPU each")]
+
+
+def check_precision(host: Host, config: Config) -> list[Finding]:
+    """Compares train.precision with what this host's CPU, or the GPU that its ranks use, is made for."""
+    on_gpu = host.gpus > 0 and config.cluster.device != Device.cpu
+    device, unit = ("GPU", host.gpu_bfloat16) if on_gpu else ("CPU", host.cpu_bfloat16)
+    what, asked = f"train.precision={config.train.precision}", config.train.precision == Precision.bfloat16
+    if asked and not unit:
+        advice = "set train.precision=float32: bfloat16 works here, but is slower"
+        return [Finding(WARN, "host", f"{what}: the {device} has no instructions for bfloat16 products", advice)]
+    faster = f"{unit}: train.precision=bfloat16 makes the steps of wide models faster; the bits are others"
+    return [Finding(OK, "host", what, f"the {device} has {faster}" if unit and not asked else "")]
 
 
 def check_cores(cores: int, threads: int, ranks: int) -> list[Finding]:

@@ -8,6 +8,7 @@ are evicted when there is none. Predictions are within a factor of two of the me
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from llcg_dist.config.train import EvaluateConfig, Precision
 from llcg_dist.data.graph import Graph
 from llcg_dist.doctor.batches import BatchSize
 from llcg_dist.models.structure import Layer
@@ -56,8 +57,9 @@ class LayerCosts:
     def step_bytes(self, batch: BatchSize) -> int:
         return step_bytes(self._layers, batch)
 
-    def evaluation_bytes(self, graph: Graph, chunk: int, on_disk: bool) -> int:
-        return evaluation_bytes(self._layers, graph.num_nodes, graph.num_edges, chunk, on_disk)
+    def evaluation_bytes(self, graph: Graph, evaluate: EvaluateConfig) -> int:
+        on_disk, state_bytes = evaluate.scratch is not None, 2 if evaluate.states == Precision.bfloat16 else 4
+        return evaluation_bytes(self._layers, graph.num_nodes, graph.num_edges, evaluate.chunk, on_disk, state_bytes)
 
 
 def model_bytes(layers: Sequence[Layer]) -> int:
@@ -84,17 +86,28 @@ def step_bytes(layers: Sequence[Layer], batch: BatchSize) -> int:
     return total
 
 
-def evaluation_bytes(layers: Sequence[Layer], num_nodes: int, num_edges: int, chunk: int, on_disk: bool) -> int:
+def evaluation_bytes(
+    layers: Sequence[Layer],
+    num_nodes: int,
+    num_edges: int,
+    chunk: int,
+    on_disk: bool,
+    state_bytes: int = _FLOAT_BYTES,
+) -> int:
     """Memory of a pass over the full graph: two hidden states of the largest layer and one chunk with its inputs.
 
-    With `on_disk` (evaluate.scratch) the hidden states take no memory.
+    With `on_disk` (evaluate.scratch) the hidden states take no memory. `state_bytes`: of one number of a hidden state.
     """
     one_chunk = num_nodes <= chunk and 2 * num_edges <= EDGES_PER_NODE * chunk
     edges = 2 * num_edges if one_chunk else min(2 * num_edges, EDGES_PER_NODE * chunk)
     peak = 0
     for position, layer in enumerate(layers):
-        entering = 0 if position == 0 else num_nodes * layer.width_in * _FLOAT_BYTES  # the features are memory-mapped
-        leaving = num_nodes * layer.width_out * _FLOAT_BYTES
+        # The features are memory-mapped; where they become narrower, they are mapped before they are added up.
+        entering = num_nodes * layer.width_in * state_bytes
+        if position == 0:
+            maps_first = layer.kind.reads_neighbours and layer.width_out < layer.width_in and not one_chunk
+            entering = num_nodes * layer.width_out * state_bytes if maps_first else 0
+        leaving = num_nodes * layer.width_out * (_FLOAT_BYTES if layer is layers[-1] else state_bytes)
         # Features may need conversion or BatchNorm.
         copies = layer.kind.reads_neighbours and (not layer.kind.reads_hidden_in_place or position == 0)
         rows = min(num_nodes, chunk + edges if copies else chunk)

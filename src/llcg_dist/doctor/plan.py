@@ -7,7 +7,7 @@ from typing import Protocol
 from llcg_dist.algorithms.base import Algorithm
 from llcg_dist.config.cluster import Backend
 from llcg_dist.config.schema import Config
-from llcg_dist.config.train import Fanouts
+from llcg_dist.config.train import EvaluateConfig, Fanouts
 from llcg_dist.data.graph import TRAIN, Graph
 from llcg_dist.doctor.batches import BatchSize, estimate_batch
 from llcg_dist.doctor.memory import (
@@ -45,7 +45,7 @@ class Costs(Protocol):
 
     def step_bytes(self, batch: BatchSize) -> int: ...
 
-    def evaluation_bytes(self, graph: Graph, chunk: int, on_disk: bool) -> int: ...
+    def evaluation_bytes(self, graph: Graph, evaluate: EvaluateConfig) -> int: ...
 
 
 def costs_of(config: Config, graph: Graph) -> Costs:
@@ -64,8 +64,7 @@ def make_plan(algorithm: Algorithm, full_graph: Graph, parts: Sequence[Graph], o
     model = costs.model_bytes()
     correction = _correction_batch(config, full_graph)
     correction_bytes = costs.step_bytes(correction) if correction else 0
-    on_disk = config.evaluate.scratch is not None
-    evaluation = costs.evaluation_bytes(full_graph, config.evaluate.chunk, on_disk)
+    evaluation = costs.evaluation_bytes(full_graph, config.evaluate)
     row_bytes = 4 * full_graph.num_features
     server_step = max(_on_host(costs, correction, row_bytes, on_gpu), evaluation)
     received = config.cluster.num_machines * model // 8

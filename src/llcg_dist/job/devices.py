@@ -30,6 +30,14 @@ def threads_per_rank(requested: int, ranks_here: int) -> int:
     return requested or max(1, len(os.sched_getaffinity(0)) // ranks_here)
 
 
+def server_threads(requested: int | str, threads: int, machines_here: int | None) -> int:
+    """cluster.server_threads on a host with so many machines beside the server (None: it may use `threads` alone)."""
+    if isinstance(requested, int):
+        return requested
+    free = 0 if machines_here is None else len(os.sched_getaffinity(0)) - machines_here * threads
+    return max(threads, free)
+
+
 def draws_ahead(requested: str, threads: int, ranks_here: int) -> bool:
     """sampling.prefetch: auto draws in a second thread where the host's ranks leave a core free."""
     free = len(os.sched_getaffinity(0)) > ranks_here * threads

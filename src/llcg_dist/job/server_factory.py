@@ -1,6 +1,7 @@
 """Builds the server of a run: construction apart from behaviour."""
 
 import logging
+import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -11,12 +12,14 @@ from llcg_dist.comm.channel import ServerChannel, ServerTransport
 from llcg_dist.comm.codec import Codec
 from llcg_dist.comm.error_feedback import server_compressor
 from llcg_dist.comm.ledger import Ledger
+from llcg_dist.config.cluster import Backend
 from llcg_dist.config.train import LocalLoss
 from llcg_dist.data.derived import DataAccess, halo_bytes
 from llcg_dist.data.graph import TRAIN, VAL
 from llcg_dist.errors import UserError
 from llcg_dist.job.checkpoint import SERVER_OWNER, CheckpointWriter, explain_misfit
 from llcg_dist.job.corrector_factory import build_corrector, fill_record
+from llcg_dist.job.devices import server_threads, threads_per_rank
 from llcg_dist.job.observer import Observer
 from llcg_dist.job.open_run import OpenRun
 from llcg_dist.job.resumption import losses, starts_over
@@ -28,7 +31,7 @@ from llcg_dist.records.recorder import Recorder
 from llcg_dist.records.rows import read_rows
 from llcg_dist.training.average import averaging_weights
 from llcg_dist.training.diagnostics import Diagnostics
-from llcg_dist.training.evaluation import Evaluator, scored_statistics
+from llcg_dist.training.evaluation import EvaluationSettings, Evaluator
 from llcg_dist.training.flat_vector import flatten, state_dict_bytes, statistics_mask
 from llcg_dist.training.loss import class_shares
 from llcg_dist.training.screening import Screener
@@ -92,11 +95,17 @@ def build_server(
     files = run.checkpoints
     writer = CheckpointWriter(files, config.checkpoint.every, config.checkpoint.keep, config.num_rounds, start.round)
     checkpoints = ServerCheckpoints(files, writer, state, recorder, start, initial)
-    kinds, evaluate = scored_statistics(config), config.evaluate
-    stats_kind = config.algorithm.batchnorm_stats
-    evaluator = Evaluator(run.full.graph, run.new_model(), stats_kind, evaluate.chunk, evaluate.scratch, kinds)
+    evaluator = Evaluator(run.full.graph, run.new_model(), EvaluationSettings.of(config, _server_threads(run)))
     observer = Observer(config, evaluator, recorder, _diagnostics(run), steps)
     return Server(algorithm, channel, corrector, screener, checkpoints, observer)
+
+
+def _server_threads(run: OpenRun) -> int:
+    cluster, ranks_here = run.config.cluster, int(os.environ.get("LOCAL_WORLD_SIZE", 1))
+    one_process = not run.algorithm.trains_on_parts or cluster.backend == Backend.loopback
+    may_use_more = not one_process and run.config.model.target is None  # others' layers may sum in another order
+    threads = threads_per_rank(cluster.threads, ranks_here)
+    return server_threads(cluster.server_threads, threads, ranks_here - 1 if may_use_more else None)
 
 
 def _recorder(run: OpenRun, start: Start, paper_bytes: int, fill: dict[str, Any]) -> Recorder:

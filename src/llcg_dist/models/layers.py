@@ -4,19 +4,16 @@ from torch import Tensor
 from torch_geometric.nn import GATConv, GCNConv, SAGEConv
 from torch_geometric.nn.dense.linear import Linear
 
-from llcg_dist.data.feature_rows import Rows
-from llcg_dist.models.products import layer_products
-from llcg_dist.models.stages import BlockLayer
+from llcg_dist.models.stages import BlockLayer, ProductLayer
 from llcg_dist.sampling.block import Block
 
 
-class Sage(BlockLayer):
+class Sage(ProductLayer):
     r"""GraphSAGE with mean aggregation: :math:`W_1 x_i + b_1 + W_2 \mathrm{mean}_{j \in N(i)} x_j + b_2`.
 
     x [num_src, in] -> [num_dst, out]. As in the paper's models both linear maps have a bias; PyG's layer has one.
     """
 
-    accepts_global_columns = True
     accepts_lazy_rows = True
 
     def __init__(self, width_in: int, width_out: int) -> None:
@@ -24,27 +21,43 @@ class Sage(BlockLayer):
         self.conv = SAGEConv(width_in, width_out, aggr="mean")
         self.conv.lin_r = Linear(width_in, width_out, bias=True)
 
-    def forward(self, x: Rows, block: Block) -> Tensor:
-        self_map, neighbour_map = self.conv.lin_r, self.conv.lin_l
-        bias = self_map.bias + neighbour_map.bias
-        return layer_products(block.mean_adjacency, x, neighbour_map.weight, bias, self_map.weight, block.dst)
+    @property
+    def weight(self) -> Tensor:
+        return self.conv.lin_l.weight
+
+    @property
+    def self_weight(self) -> Tensor:
+        return self.conv.lin_r.weight
+
+    @property
+    def bias(self) -> Tensor:
+        return self.conv.lin_r.bias + self.conv.lin_l.bias
+
+    def adjacency(self, block: Block) -> Tensor:
+        return block.mean_adjacency
 
 
-class Gcn(BlockLayer):
+class Gcn(ProductLayer):
     r"""Graph convolution :math:`\hat{A} X W + b`; :math:`\hat{A}` is Block.gcn_adjacency, with self-loops.
 
     x [num_src, in] -> [num_dst, out].
     """
-
-    accepts_global_columns = True
 
     def __init__(self, width_in: int, width_out: int, norm: str) -> None:
         super().__init__()
         self.norm = norm
         self.conv = GCNConv(width_in, width_out, normalize=False)
 
-    def forward(self, x: Tensor, block: Block) -> Tensor:
-        return layer_products(block.gcn_adjacency(self.norm), x, self.conv.lin.weight, self.conv.bias)
+    @property
+    def weight(self) -> Tensor:
+        return self.conv.lin.weight
+
+    @property
+    def bias(self) -> Tensor:
+        return self.conv.bias
+
+    def adjacency(self, block: Block) -> Tensor:
+        return block.gcn_adjacency(self.norm)
 
 
 class Gat(BlockLayer):

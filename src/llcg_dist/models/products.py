@@ -4,6 +4,7 @@ A is the CSR matrix of a block. The sparse product is torch's embedding_bag kern
 torch's product of a CSR tensor with a dense one is slower, above all in the backward pass.
 """
 
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -86,8 +87,12 @@ def layer_products(
         dst_rows, product = _dst_rows_and_product(matrix, x)
     else:
         dst_rows, product = x[dst], sparse_product(matrix, materialize(x))
-    output = bias.repeat(len(matrix), 1) if self_weight is None else functional.linear(dst_rows, self_weight, bias)
-    return output.add_(product) if weight_first else output.addmm_(product, weight.T)
+    if self_weight is None:
+        return product.add_(bias) if weight_first else functional.linear(product, weight, bias)
+    output = functional.linear(dst_rows, self_weight, bias)
+    if weight_first:
+        return output.add_(product)
+    return output.addmm_(product.to(output.dtype), weight.T.to(output.dtype))  # in place autocast converts nothing
 
 
 def layer_products_reference(
@@ -106,18 +111,34 @@ def layer_products_reference(
 
 
 def _weight_first(matrix: Tensor, x: Rows, weight: Tensor) -> bool:
-    """Whether A·(X·W) is cheaper than (A·X)·W, forward and backward pass together.
+    """Whether A·(X·W) is cheaper than (A·X)·W, forward and backward pass together."""
+    width_out, width_in = weight.shape
+    rows, columns = matrix.shape
+    sizes = Sizes(rows, columns, matrix.values().numel(), width_in, width_out)
+    return sizes.weight_first(torch.is_grad_enabled(), x.requires_grad)
 
-    X·W first makes the rows of the sparse product narrower where out < in, but multiplies all `columns` rows by W
-    instead of `rows`. Features need no gradient: A·X of features has no backward pass.
-    """
-    (rows, columns), (width_out, width_in) = matrix.shape, weight.shape
-    has_backward, x_has_gradient = torch.is_grad_enabled(), x.requires_grad
-    sparse_per_column = MULTIPLY_ADDS_PER_EDGE * matrix.values().numel()
-    dense_per_row = (1 + has_backward + x_has_gradient) * width_in * width_out
-    weight_first = sparse_per_column * width_out * (1 + has_backward) + dense_per_row * columns
-    aggregation_first = sparse_per_column * width_in * (1 + x_has_gradient) + dense_per_row * rows
-    return bool(weight_first < aggregation_first)
+
+@dataclass(frozen=True)
+class Sizes:
+    """Of the product A·X·W: A [rows, columns] has so many entries, W is [width_in, width_out]."""
+
+    rows: int
+    columns: int
+    entries: int
+    width_in: int
+    width_out: int
+
+    def weight_first(self, has_backward: bool = False, x_has_gradient: bool = False) -> bool:
+        """Whether A·(X·W) is cheaper than (A·X)·W, forward and backward pass together.
+
+        X·W first makes the rows of the sparse product narrower where out < in, but multiplies all `columns` rows by W
+        instead of `rows`. Features need no gradient: A·X of features has no backward pass.
+        """
+        sparse_per_column = MULTIPLY_ADDS_PER_EDGE * self.entries
+        dense_per_row = (1 + has_backward + x_has_gradient) * self.width_in * self.width_out
+        weight_first = sparse_per_column * self.width_out * (1 + has_backward) + dense_per_row * self.columns
+        aggregation_first = sparse_per_column * self.width_in * (1 + x_has_gradient) + dense_per_row * self.rows
+        return bool(weight_first < aggregation_first)
 
 
 def _transposed(matrix: Tensor) -> Tensor:

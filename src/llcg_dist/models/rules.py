@@ -3,6 +3,7 @@
 from llcg_dist.config.algorithm import AUTO
 from llcg_dist.config.rules import require
 from llcg_dist.config.schema import Config
+from llcg_dist.config.train import Precision
 from llcg_dist.errors import UserError
 from llcg_dist.models.registry import MODELS, OWN, model_entry, structure
 
@@ -14,6 +15,8 @@ def check_model(config: Config) -> None:
     require(model.name != OWN or model.target is not None, config, "model.target", rule)
     rule = f"use model=own; {model.name} is a model of ours"
     require(model.target is None or model.name not in MODELS, config, "model.target", rule)
+    rule = "a model of one's own is evaluated batch by batch and keeps no hidden states; use float32"
+    require(model.target is None or config.evaluate.states == Precision.float32, config, "evaluate.states", rule)
     _check_arch(config)
     if model_entry(model).heads_share_hidden:
         rule = f"must divide model.hidden={model.hidden}, which the heads share"

@@ -13,6 +13,7 @@ from torch.nn import functional
 from llcg_dist.data.feature_rows import Rows, materialize
 from llcg_dist.models.base import Model
 from llcg_dist.models.dropout import relu_dropout
+from llcg_dist.models.products import layer_products
 from llcg_dist.sampling.block import Block
 
 
@@ -24,6 +25,35 @@ class BlockLayer(nn.Module):
     of the graph is as cheap as one with local columns."""
     accepts_lazy_rows = False
     """Whether x may be LazyRows."""
+
+
+class ProductLayer(BlockLayer):
+    """A layer A·X·W + X_dst·W_self + b: X·W may be made once for all nodes, and added up chunk by chunk."""
+
+    accepts_global_columns = True
+
+    @property
+    def weight(self) -> Tensor:
+        """W, transposed: [out, in]."""
+        raise NotImplementedError
+
+    @property
+    def self_weight(self) -> Tensor | None:
+        """W_self, transposed: [out, in]; None where a node reads its own row through A."""
+        return None
+
+    @property
+    def bias(self) -> Tensor:
+        """b [out]."""
+        raise NotImplementedError
+
+    def adjacency(self, block: Block) -> Tensor:
+        """A, [num_dst, num_src] in CSR."""
+        raise NotImplementedError
+
+    def forward(self, x: Rows, block: Block) -> Tensor:
+        own = () if self.self_weight is None else (self.self_weight, block.dst)
+        return layer_products(self.adjacency(block), x, self.weight, self.bias, *own)
 
 
 class Stage(nn.Module):

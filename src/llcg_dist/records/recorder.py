@@ -21,7 +21,7 @@ from llcg_dist.records.columns import cluster_seconds
 from llcg_dist.records.loggers import Loggers
 from llcg_dist.records.mirror import RecordsMirror
 from llcg_dist.records.row_file import RowFile
-from llcg_dist.records.rows import RoundResult, Row, read_rows, round_row, statistics_columns
+from llcg_dist.records.rows import RoundResult, Row, error_columns, read_rows, round_row, statistics_columns
 from llcg_dist.records.starts import STARTS_FILE, read_starts, record_start
 from llcg_dist.stopwatch import Elapsed
 from llcg_dist.training.early_stop import EarlyStopping
@@ -98,7 +98,7 @@ class Recorder:
         """Records a round; `evaluation` is None where the model was not evaluated, `evaluating` what that took."""
         row = round_row(result, evaluation, evaluating, self._config.cluster.link_mbit)
         row |= statistics_columns(self._config, evaluation)
-        row |= checkpoint_columns
+        row |= error_columns(self._config, evaluation) | checkpoint_columns
         if result.round == self._start_round + 1 and self._lost:
             row["checkpoint_lost"] = self._lost
         if self.stopping.see(row):

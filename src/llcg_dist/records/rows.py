@@ -105,6 +105,14 @@ def statistics_columns(config: Config, evaluation: Evaluation | None) -> Row:
     return row
 
 
+def error_columns(config: Config, evaluation: Evaluation | None) -> Row:
+    """The standard errors of scores that are estimated from a sample of the nodes (evaluate.sample)."""
+    if config.evaluate.sample == 1:
+        return {}
+    val, test = (evaluation.val_error, evaluation.test_error) if evaluation else (None, None)
+    return {"val_score_error": _number(val), "test_score_error": _number(test)}
+
+
 def read_rows(run_dir: Path, last_round: int) -> list[Row]:
     """Rows 1..last_round of metrics.jsonl, up to the first line that is torn or out of order.
 

@@ -5,23 +5,28 @@ BatchNorm's running statistics can be recalibrated on the way.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from llcg_dist.config.algorithm import BatchNormStats
 from llcg_dist.config.schema import Config
-from llcg_dist.data.graph import TEST, TRAIN, UNUSED, VAL, Graph
+from llcg_dist.data.graph import UNUSED, Graph
+from llcg_dist.data.rows import Array
 from llcg_dist.models.base import Model
 from llcg_dist.models.registry import structure
 from llcg_dist.training.class_scores import class_results
 from llcg_dist.training.flat_vector import load_flat
-from llcg_dist.training.full_forward import full_forward
+from llcg_dist.training.full_forward import FullForward, full_forward
+from llcg_dist.training.hidden_states import IN_MEMORY, HiddenStates
 from llcg_dist.training.loss import loss
 from llcg_dist.training.metrics import score
+from llcg_dist.training.node_sample import ALL_NODES, NodeSample, standard_error
+from llcg_dist.training.threads import using_threads
 
 _MAX_WAITING_SHARE = 0.1
 """The share of a run that machines may wait for evaluations before the user is warned."""
@@ -34,9 +39,12 @@ class Scores:
     val: float | None
     test: float | None
     train_loss: float
+    val_error: float | None = None
+    """Standard error of a validation score that is estimated from a sample of the nodes."""
+    test_error: float | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Evaluation(Scores):
     """The scores with the running statistics that were chosen, and those with every kind that was scored."""
 
@@ -46,35 +54,51 @@ class Evaluation(Scores):
     """The scores with each kind of running statistics."""
 
 
+@dataclass(frozen=True)
+class EvaluationSettings:
+    """How models are evaluated."""
+
+    batchnorm_stats: str
+    chunk: int
+    """Nodes computed at a time."""
+    states: HiddenStates = IN_MEMORY
+    kinds: Sequence[str] | None = None
+    """The kinds of running statistics to score with (scored_statistics); None: only `batchnorm_stats`."""
+    sample: NodeSample = ALL_NODES
+    threads: int | None = None
+    """CPU threads of an evaluation; None: those that torch has."""
+
+    @classmethod
+    def of(cls, config: Config, threads: int | None = None) -> "EvaluationSettings":
+        evaluate, kind = config.evaluate, config.algorithm.batchnorm_stats
+        sample = NodeSample(evaluate.sample, config.seed)
+        states = HiddenStates.of(evaluate)
+        return cls(kind, evaluate.chunk, states, scored_statistics(config), sample, threads)
+
+
 class Evaluator:
     """Evaluates flat parameter vectors on one graph.
 
     Running statistics never enter training, so the same training can be evaluated with both kinds of them.
     """
 
-    def __init__(
-        self,
-        graph: Graph,
-        model: Model,
-        batchnorm_stats: str,
-        chunk: int,
-        scratch: str | None = None,
-        kinds: Sequence[str] | None = None,
-    ) -> None:
-        """Computes `chunk` nodes at a time; hidden states are kept in memory, or in the folder `scratch`.
-
-        `kinds`: the kinds of running statistics to score with (scored_statistics); None: only
-        `batchnorm_stats`.
-        """
-        self._graph, self._model, self._batchnorm_stats = graph, model, batchnorm_stats
+    def __init__(self, graph: Graph, model: Model, settings: EvaluationSettings) -> None:
+        self._graph, self._model, self._settings = graph, model, settings
+        self._nodes = settings.sample.of_splits(graph)
+        scored = np.zeros(graph.num_nodes, bool)
+        for nodes in self._nodes.values():
+            scored[nodes.numpy()] = True
         self._forwards = {
-            kind: full_forward(graph, model, chunk, scratch, graph.split != UNUSED, kind == BatchNormStats.recalibrate)
-            for kind in kinds or [batchnorm_stats]
+            kind: self._forward(scored, kind == BatchNormStats.recalibrate)
+            for kind in settings.kinds or [settings.batchnorm_stats]
         }
         self._has_batchnorm = any(isinstance(module, _BatchNorm) for module in model.modules())
         self._labels = torch.from_numpy(graph.labels)
         self._evaluated: Tensor | None = None
-        self._nodes = {split: torch.from_numpy(graph.nodes_in(split)) for split in (TRAIN, VAL, TEST)}
+
+    def _forward(self, nodes: Array, recalibrate: bool = False) -> FullForward:
+        settings = self._settings
+        return full_forward(self._graph, self._model, settings.chunk, settings.states, nodes, recalibrate)
 
     def evaluate(self, theta: Tensor) -> Evaluation:
         """Scores the model `theta` with every kind of statistics; the model keeps the statistics of the chosen kind."""
@@ -84,21 +108,26 @@ class Evaluator:
                 scores[kind], state_dicts[kind] = next(iter(scores.values())), next(iter(state_dicts.values()))
                 continue
             load_flat(self._model, theta)
-            scores[kind] = self._scores(forward.logits())
+            with using_threads(self._settings.threads):
+                logits = forward.logits()
+            scores[kind] = self._scores(logits)
             state_dicts[kind] = self.state_dict()
-        kind = _best_kind(scores) if self._batchnorm_stats == BatchNormStats.best else self._batchnorm_stats
+        chosen = self._settings.batchnorm_stats
+        kind = _best_kind(scores) if chosen == BatchNormStats.best else chosen
         self._model.load_state_dict(state_dicts[kind])
         self._evaluated = theta
         return Evaluation(**vars(scores[kind]), kind=kind, of_kind=scores)
 
     def _scores(self, logits: Tensor) -> Scores:
-        def score_of(split: int) -> float | None:
-            nodes = self._nodes[split]
-            return score(logits[nodes], self._labels[nodes], self._graph.metric)
-
-        train = self._nodes[TRAIN]
-        train_loss = loss(logits[train], self._labels[train], self._graph.task).item()
-        return Scores(score_of(VAL), score_of(TEST), train_loss)
+        metric = self._graph.metric
+        (train, val, test) = ((logits[nodes], self._labels[nodes]) for nodes in self._nodes.values())
+        train_loss = loss(*train, self._graph.task).item()
+        scores = Scores(score(*val, metric), score(*test, metric), train_loss)
+        share = self._settings.sample.share
+        if share == 1:
+            return scores
+        val_error, test_error = (standard_error(*split, metric, share) for split in (val, test))
+        return replace(scores, val_error=val_error, test_error=test_error)
 
     def finished_model(self, theta: Tensor) -> dict[str, Tensor]:
         """The state_dict that is saved for `theta`, with the running statistics that it is evaluated with."""
@@ -107,11 +136,14 @@ class Evaluator:
         return self.state_dict()
 
     def class_results(self, state_dict: dict[str, Tensor]) -> dict[str, Any]:
-        """The scores of every class, by a saved model with the running statistics that it was saved with."""
+        """The scores of every class on all nodes, by a saved model with the running statistics that it has."""
         self._evaluated = None
         self._model.load_state_dict(state_dict)
-        forward = next(iter(self._forwards.values()))
-        return class_results(forward.logits(recalibrate=False), self._graph)
+        whole = self._settings.sample.share == 1
+        forward = next(iter(self._forwards.values())) if whole else self._forward(self._graph.split != UNUSED)
+        with using_threads(self._settings.threads):
+            logits = forward.logits(recalibrate=False)
+        return class_results(logits, self._graph)
 
     def state_dict(self) -> dict[str, Tensor]:
         """A copy of the state_dict of the model that was evaluated last."""

@@ -9,6 +9,7 @@ from llcg_dist.data.rows import Array
 from llcg_dist.models.base import Model
 from llcg_dist.models.stages import GraphModel
 from llcg_dist.training.batchwise import BatchedForward
+from llcg_dist.training.hidden_states import IN_MEMORY, HiddenStates
 from llcg_dist.training.layerwise import FullGraphForward
 
 
@@ -21,12 +22,12 @@ def full_forward(
     graph: Graph,
     model: Model,
     chunk: int,
-    scratch: str | None = None,
+    states: HiddenStates = IN_MEMORY,
     nodes: Array | None = None,
     recalibrate: bool = False,
 ) -> FullForward:
-    """`nodes`: mask [N] of the nodes whose logits are needed. Hidden states may be on disk (`scratch`) layer by layer
-    only: batches keep none."""
+    """`nodes`: mask [N] of the nodes whose logits are needed. Only a pass layer by layer keeps hidden states:
+    `states` says where and how."""
     if isinstance(model, GraphModel):
-        return FullGraphForward(graph, model, chunk, scratch, nodes, recalibrate)
+        return FullGraphForward(graph, model, chunk, states, nodes, recalibrate)
     return BatchedForward(graph, model, chunk, nodes, recalibrate)

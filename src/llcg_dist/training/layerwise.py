@@ -6,50 +6,20 @@ memory; so may the hidden states if they are kept in a scratch folder. Every row
 the logits do not depend on the size of the chunks.
 """
 
-import shutil
-import tempfile
-from collections.abc import Iterator
-from dataclasses import dataclass
-from pathlib import Path
-
-import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
+from llcg_dist.config.train import Precision
 from llcg_dist.data.graph import Graph
 from llcg_dist.data.rows import Array
-from llcg_dist.errors import UserError
-from llcg_dist.models.stages import BlockLayer, GraphModel, Stage
-from llcg_dist.sampling.block import (
-    EDGES_PER_NODE,
-    block_with_global_columns,
-    block_with_local_columns,
-    degrees,
-    full_graph_block,
-)
+from llcg_dist.models.products import Sizes, sparse_product
+from llcg_dist.models.stages import BlockLayer, GraphModel, ProductLayer, Stage
+from llcg_dist.sampling.block import block_with_global_columns, block_with_local_columns, degrees, full_graph_block
+from llcg_dist.training.chunks import Chunk, chunk_bounds, chunks_of
+from llcg_dist.training.hidden_states import IN_MEMORY, HiddenStates, narrowed
 from llcg_dist.training.moments import Moments
-
-
-@dataclass(frozen=True)
-class _Chunk:
-    """Nodes start..stop-1, of which those in the mask `wanted` [stop - start] are computed (None: all)."""
-
-    start: int
-    stop: int
-    wanted: Tensor | None
-
-    def rows(self, state: Tensor) -> Tensor:
-        """The rows of the wanted nodes of a state [N, width]."""
-        rows = state[self.start : self.stop]
-        return rows if self.wanted is None else rows[self.wanted]
-
-    def write(self, rows: Tensor, state: Tensor) -> None:
-        """Writes the rows of the wanted nodes into a state [N, width]."""
-        target = state[self.start : self.stop]
-        if self.wanted is None:
-            target.copy_(rows)
-        else:
-            target[self.wanted] = rows
+from llcg_dist.training.precision import computing_in
 
 
 class FullGraphForward:
@@ -64,50 +34,89 @@ class FullGraphForward:
         graph: Graph,
         model: GraphModel,
         chunk: int,
-        scratch: str | None = None,
+        states: HiddenStates = IN_MEMORY,
         nodes: Array | None = None,
         recalibrate: bool = False,
     ) -> None:
-        """`chunk`: nodes computed at a time. `scratch`: folder for hidden states; None: memory. `nodes`: mask [N] of
-        the nodes whose logits are needed; None: all."""
-        self._graph, self._model, self._scratch, self._recalibrates = graph, model, scratch, recalibrate
+        """`chunk`: nodes computed at a time. `nodes`: mask [N] of the nodes whose logits are needed; None: all."""
+        self._graph, self._model, self._states, self._recalibrates = graph, model, states, recalibrate
         self._features, self._degree = torch.from_numpy(graph.features), degrees(graph)
-        self._bounds = _chunk_bounds(graph.indptr, chunk)
+        self._bounds = chunk_bounds(graph.indptr, chunk)
         self._wanted = _nodes_to_compute(graph, model, self._bounds, nodes, recalibrate)
         # A graph of one chunk keeps its block, and with it the adjacency matrices, from one evaluation to the next.
         self._full_block = full_graph_block(graph) if len(self._bounds) == 1 else None
 
     @torch.no_grad()
     def logits(self, recalibrate: bool = True) -> Tensor:
-        """[N, C]; rows outside of `nodes` are undefined. With recalibrate=False the model's running statistics are used
-        as they are, whatever the forward pass was made for."""
+        """[N, C] float32; rows outside of `nodes` are undefined. With recalibrate=False the model's running statistics
+        are used as they are, whatever the forward pass was made for."""
         self._model.eval()
-        state, computed = self._features, None
-        for stage, wanted in zip(self._model.each_stage(), self._wanted, strict=True):
-            if recalibrate and self._recalibrates and stage.norm is not None:
-                _recalibrate(stage.norm, state, self._bounds)
-            state, computed = self._next_state(stage, state, computed, wanted), wanted
+        state, computed, stages = self._features, None, self._model.each_stage()
+        with computing_in(self._states.precision, "cpu"):
+            for stage, wanted in zip(stages, self._wanted, strict=True):
+                if recalibrate and self._recalibrates and stage.norm is not None:
+                    _recalibrate(stage.norm, state, self._bounds)
+                precision = Precision.float32 if stage is stages[-1] else self._states.precision
+                state, computed = self._next_state(stage, state, computed, wanted, precision), wanted
         return state
 
-    def _next_state(self, stage: Stage, state: Tensor, computed: Tensor | None, wanted: Tensor | None) -> Tensor:
+    def _next_state(
+        self, stage: Stage, state: Tensor, computed: Tensor | None, wanted: Tensor | None, precision: str
+    ) -> Tensor:
         """The output [N, out] of a stage. Masks [N] (None: all): `computed` are the rows of `state` that hold values,
         `wanted` those to compute of the output."""
+        if self._maps_first(stage, state, computed, wanted):
+            return self._map_and_add_up(stage, state, computed, wanted, precision)
         output: Tensor | None = None
         compute = self._compute
         if self._uses_global_columns(stage, state):
             compute = self._compute_with_global_columns
             if state is not self._features:
-                for chunk in self._chunks(computed):
+                for chunk in chunks_of(self._bounds, computed):
                     chunk.write(stage.layer_input(chunk.rows(state)), state)
-        for chunk in self._chunks(wanted):
+        for chunk in chunks_of(self._bounds, wanted):
             rows = compute(stage, state, chunk)
             if output is None:
-                output = self._empty_state(rows.shape[1], wanted)
+                output = self._empty_state(rows.shape[1], wanted, precision)
             chunk.write(rows, output)
         assert output is not None
         return output
 
-    def _compute(self, stage: Stage, state: Tensor, chunk: _Chunk) -> Tensor:
+    def _maps_first(self, stage: Stage, state: Tensor, computed: Tensor | None, wanted: Tensor | None) -> bool:
+        """Whether multiplying all rows by the layer's weights, once, makes what is added up cheaper by more."""
+        layer = stage.layer
+        if self._full_block is not None or stage.residual or not isinstance(layer, ProductLayer):
+            return False
+        counts = (self._graph.num_nodes if mask is None else int(mask.sum()) for mask in (wanted, computed))
+        rows, columns = counts
+        entries = 2 * self._graph.num_edges if wanted is None else int(self._degree[wanted].sum())
+        width_out, width_in = layer.weight.shape
+        return Sizes(rows, columns, entries, width_in, width_out).weight_first()
+
+    def _map_and_add_up(
+        self, stage: Stage, state: Tensor, computed: Tensor | None, wanted: Tensor | None, precision: str
+    ) -> Tensor:
+        """The output of a stage A·(X·W) + X·W_self + b: X·W of all rows takes the place of a hidden state."""
+        layer = stage.layer
+        assert isinstance(layer, ProductLayer)
+        width = len(layer.weight)
+        output = self._empty_state(width, wanted, precision)
+        is_hidden = state is not self._features
+        mapped = narrowed(state, width) if is_hidden else self._empty_state(width, computed, self._states.precision)
+        for chunk in chunks_of(self._bounds, computed):
+            x = stage.layer_input(chunk.rows(state).float())
+            own = chunk.within(x, wanted)
+            if layer.self_weight is not None and own is not None:
+                own[0].write(functional.linear(own[1], layer.self_weight, layer.bias), output)
+            chunk.write(functional.linear(x, layer.weight), mapped)
+        for chunk in chunks_of(self._bounds, wanted):
+            block = block_with_global_columns(self._graph, self._degree, chunk.start, chunk.stop, chunk.wanted)
+            total = sparse_product(layer.adjacency(block), mapped)
+            rest = layer.bias if layer.self_weight is None else chunk.rows(output)
+            chunk.write(total + rest, output)
+        return output
+
+    def _compute(self, stage: Stage, state: Tensor, chunk: Chunk) -> Tensor:
         """The stage's output for the wanted nodes of a chunk, from copies of the rows that it reads."""
         if not stage.reads_neighbours:
             return stage(chunk.rows(state).float())
@@ -135,50 +144,15 @@ class FullGraphForward:
         needs_no_change = state.dtype == torch.float32 and stage.norm is None and not stage.relu
         return state is not self._features or needs_no_change
 
-    def _compute_with_global_columns(self, stage: Stage, state: Tensor, chunk: _Chunk) -> Tensor:
+    def _compute_with_global_columns(self, stage: Stage, state: Tensor, chunk: Chunk) -> Tensor:
         """The layer's output for the wanted nodes of a chunk; `state` [N, in] is the layer's input already."""
         assert stage.layer is not None
         block = block_with_global_columns(self._graph, self._degree, chunk.start, chunk.stop, chunk.wanted)
         return stage.layer(state, block)
 
-    def _chunks(self, wanted: Tensor | None) -> Iterator[_Chunk]:
-        """The chunks that hold nodes of the mask `wanted` [N] (None: all chunks)."""
-        for start, stop in self._bounds:
-            mask = None if wanted is None else wanted[start:stop]
-            if mask is None or mask.any():
-                yield _Chunk(start, stop, None if mask is None or mask.all() else mask)
-
-    def _empty_state(self, width: int, wanted: Tensor | None) -> Tensor:
-        """[N, width] float32, uninitialised; rows that are never written take up neither memory nor disk."""
-        shape = (self._graph.num_nodes, width)
-        if self._scratch is None:
-            return torch.empty(shape)
-        rows = shape[0] if wanted is None else int(wanted.sum())
-        return torch.from_numpy(_scratch_array(self._scratch, shape, rows * width * 4))
-
-
-def _scratch_array(folder: str, shape: tuple[int, int], needed: int) -> Array:
-    """A float32 array in an unnamed temporary file, which is deleted with the array. `needed`: bytes to be written."""
-    try:
-        Path(folder).mkdir(parents=True, exist_ok=True)
-        free = shutil.disk_usage(folder).free
-        with tempfile.TemporaryFile(dir=folder) as file:
-            if free >= needed:  # on a full disk the first write to a mapped page would kill the process
-                return np.memmap(file, np.float32, mode="w+", shape=shape)
-    except OSError as error:
-        raise UserError(f"evaluate.scratch={folder}: cannot be written ({error.strerror})") from None
-    raise UserError(f"evaluate.scratch={folder}: {needed / 1e9:.1f} GB are needed, {free / 1e9:.1f} GB are free")
-
-
-def _chunk_bounds(indptr: Array, chunk: int) -> list[tuple[int, int]]:
-    """(start, stop) of runs of at most `chunk` nodes and 8 * `chunk` edges (or one node) that cover the graph."""
-    bounds, start, num_nodes = [], 0, len(indptr) - 1
-    while start < num_nodes:
-        edges_end = np.searchsorted(indptr, int(indptr[start]) + EDGES_PER_NODE * chunk, side="right") - 1
-        stop = max(start + 1, min(start + chunk, int(edges_end), num_nodes))
-        bounds.append((start, stop))
-        start = stop
-    return bounds
+    def _empty_state(self, width: int, wanted: Tensor | None, precision: str) -> Tensor:
+        rows = self._graph.num_nodes if wanted is None else int(wanted.sum())
+        return self._states.empty((self._graph.num_nodes, width), rows, precision)
 
 
 def _nodes_to_compute(

@@ -16,6 +16,7 @@ from llcg_dist.sampling.minibatch import BatchStream, Sampler
 from llcg_dist.training.flat_vector import contiguous_parameters, statistics_mask
 from llcg_dist.training.loss import loss
 from llcg_dist.training.optimizer import build_optimizer, state_tensors
+from llcg_dist.training.precision import computing_in
 
 
 @dataclass(frozen=True)
@@ -100,7 +101,8 @@ class Trainer:
         """Forward and backward pass over the next mini-batch; its gradient is then in the parameters' .grad."""
         torch.set_rng_state(self._torch_rng)
         batch = self._batches.next().to(self._device)
-        logits = self._model(batch.features, batch.blocks)
+        with computing_in(self._train.precision, self._device):
+            logits = self._model(batch.features, batch.blocks).float()
         if self._logit_shift is not None:
             logits = logits + self._logit_shift
         value = loss(logits, batch.labels, self._view.task)

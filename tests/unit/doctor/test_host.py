@@ -6,7 +6,7 @@ from pathlib import Path
 
 from llcg_dist.config.compose import load_config
 from llcg_dist.doctor.findings import ERROR
-from llcg_dist.doctor.host import TESTED_VERSIONS, listen_failure, memory, this_host
+from llcg_dist.doctor.host import TESTED_VERSIONS, cpu_bfloat16, listen_failure, memory, this_host
 from llcg_dist.doctor.host_rules import check_host
 from tests.helpers.doctor_facts import levels
 
@@ -50,6 +50,13 @@ def test_a_control_group_of_version_1_limits_memory(tmp_path: Path) -> None:
         "sys/fs/cgroup/memory/job/memory.usage_in_bytes": str(5 * GB),
     }
     assert memory(write(tmp_path, MEMINFO | group)) == (4 * GB, 0)
+
+
+def test_bfloat16_is_a_flag_of_the_cpu(tmp_path: Path) -> None:
+    flags = "flags : fpu avx512f {}\n"
+    assert cpu_bfloat16(write(tmp_path, {"proc/cpuinfo": flags.format("avx512_bf16 amx_tile")})) == "avx512_bf16"
+    assert cpu_bfloat16(write(tmp_path, {"proc/cpuinfo": flags.format("avx512_bf16 amx_bf16")})) == "amx_bf16"
+    assert cpu_bfloat16(write(tmp_path, {"proc/cpuinfo": flags.format("avx512_bf16ish")})) is None
 
 
 def test_this_host_is_fit_for_its_own_tests() -> None:

@@ -3,9 +3,17 @@
 import pytest
 
 from llcg_dist.config.cluster import Backend, ClusterConfig, Device
+from llcg_dist.config.compose import load_config
 from llcg_dist.doctor.findings import ERROR, OK, WARN
 from llcg_dist.doctor.host import TESTED_VERSIONS
-from llcg_dist.doctor.host_rules import check_cores, check_devices, check_host, check_processes, check_versions
+from llcg_dist.doctor.host_rules import (
+    check_cores,
+    check_devices,
+    check_host,
+    check_precision,
+    check_processes,
+    check_versions,
+)
 from tests.helpers.doctor_facts import host, levels, only
 
 
@@ -59,3 +67,25 @@ def test_more_threads_than_cores_are_a_warning_and_more_ranks_are_not() -> None:
 def test_the_number_of_processes_under_a_launcher() -> None:
     assert levels(check_processes(None, 5)) == levels(check_processes("5", 5)) == {OK}
     assert "WORLD_SIZE=4" in only(check_processes("4", 5), ERROR).what
+
+
+def test_bfloat16_is_recommended_where_the_device_has_it_and_warned_of_where_not() -> None:
+    plain, rounded = load_config([]), load_config(["train.precision=bfloat16"])
+    (advised,) = check_precision(host(), plain)
+    assert advised.level == OK
+    assert "avx512_bf16: train.precision=bfloat16" in advised.advice
+    assert check_precision(host(), rounded)[0].advice == ""
+    old = host(cpu_bfloat16=None)
+    assert (check_precision(old, plain)[0].level, check_precision(old, plain)[0].advice) == (OK, "")
+    assert "train.precision=float32" in only(check_precision(old, rounded), WARN).advice
+
+
+def test_bfloat16_is_a_matter_of_the_device_that_computes() -> None:
+    mixed, rounded = host(gpus=1), load_config(["train.precision=bfloat16"])
+    assert "GPU" in only(check_precision(mixed, rounded), WARN).what
+    on_cpu = load_config(["train.precision=bfloat16", "cluster.device=cpu"])
+    assert levels(check_precision(mixed, on_cpu)) == {OK}
+    assert (
+        "the GPU has tensor cores"
+        in check_precision(host(gpus=1, gpu_bfloat16="tensor cores"), load_config([]))[0].advice
+    )

@@ -4,7 +4,7 @@ import pytest
 
 from llcg_dist.errors import UserError
 from llcg_dist.job import devices
-from llcg_dist.job.devices import choose_device, forks_ranks, threads_per_rank
+from llcg_dist.job.devices import choose_device, forks_ranks, server_threads, threads_per_rank
 
 
 @pytest.mark.parametrize(
@@ -58,3 +58,15 @@ def test_a_batch_is_drawn_ahead_where_a_core_is_free(
 ) -> None:
     monkeypatch.setattr("os.sched_getaffinity", lambda process: range(4))
     assert devices.draws_ahead(requested, threads, ranks_here) is ahead
+
+
+@pytest.mark.parametrize(
+    ("requested", "threads", "machines_here", "expected"),
+    [("auto", 1, 4, 4), ("auto", 1, 7, 1), ("auto", 2, 7, 2), ("auto", 1, 0, 8), ("auto", 1, None, 1), (3, 1, 7, 3)],
+)
+def test_threads_of_an_evaluation(
+    requested: int | str, threads: int, machines_here: int | None, expected: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On eight cores; machines in the server's own process leave the others to other processes."""
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: set(range(8)))
+    assert server_threads(requested, threads, machines_here) == expected

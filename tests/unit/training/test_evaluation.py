@@ -11,7 +11,7 @@ from llcg_dist.data.graph import TEST, TRAIN, VAL, Graph
 from llcg_dist.data.rows import Array
 from llcg_dist.models.stages import GraphModel
 from llcg_dist.sampling.block import Block, full_graph_block
-from llcg_dist.training.evaluation import Evaluator
+from llcg_dist.training.evaluation import EvaluationSettings, Evaluator
 from llcg_dist.training.flat_vector import flatten, load_flat
 from llcg_dist.training.loss import loss
 from llcg_dist.training.metrics import score
@@ -37,7 +37,7 @@ def blocks(model: GraphModel) -> list[Block]:
 
 
 def evaluator(arch: str, batchnorm_stats: str = "recalibrate", graph: Graph = GRAPH) -> Evaluator:
-    return Evaluator(graph, new_model(arch, seed=99, graph=graph), batchnorm_stats, CHUNK)
+    return Evaluator(graph, new_model(arch, seed=99, graph=graph), EvaluationSettings(batchnorm_stats, CHUNK))
 
 
 def reference(arch: str, model: GraphModel) -> tuple[Array, list[tuple[Array, Array]]]:
@@ -143,7 +143,7 @@ def test_what_was_learned_is_left_alone(batchnorm_stats: str) -> None:
 
 def chooser(graph: Graph = GRAPH) -> Evaluator:
     model = new_model("SBS", seed=99, graph=graph)
-    return Evaluator(graph, model, "best", CHUNK, kinds=("average", "recalibrate"))
+    return Evaluator(graph, model, EvaluationSettings("best", CHUNK, kinds=("average", "recalibrate")))
 
 
 def test_the_best_kind_of_statistics_is_by_validation_score() -> None:
@@ -215,7 +215,7 @@ def test_a_split_without_nodes_has_no_score() -> None:
 def test_the_evaluator_scores_the_labelled_nodes(chunk: int, stats: str) -> None:
     graph = random_graph(50, 120, seed=4, labelled=0.4)
     theta = flatten(new_model("BSBS", seed=5, graph=graph))
-    one = Evaluator(graph, new_model("BSBS", graph=graph), stats, chunk)
+    one = Evaluator(graph, new_model("BSBS", graph=graph), EvaluationSettings(stats, chunk))
     scores = one.evaluate(theta)
     model = new_model("BSBS", graph=graph)
     load_flat(model, theta)

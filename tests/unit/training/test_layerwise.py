@@ -4,6 +4,7 @@ import dataclasses
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,8 +17,12 @@ from llcg_dist.config.model import ModelConfig
 from llcg_dist.data.csr import undirected_csr
 from llcg_dist.errors import UserError
 from llcg_dist.models.stages import GraphModel
+from llcg_dist.sampling.block import EDGES_PER_NODE
+from llcg_dist.training.chunks import chunk_bounds
 from llcg_dist.training.flat_vector import flatten
-from llcg_dist.training.layerwise import EDGES_PER_NODE, FullGraphForward, _chunk_bounds, _scratch_array
+from llcg_dist.training.hidden_states import HiddenStates
+from llcg_dist.training.layerwise import FullGraphForward
+from llcg_dist.training.threads import using_threads
 from tests.helpers.graphs import graph_of, random_graph
 from tests.helpers.models import batchnorms, full_graph_logits, recalibrated_logits, running_statistics, staged_model
 
@@ -52,11 +57,11 @@ def test_states_that_are_read_in_place_are_prepared_once_and_only_where_they_wer
     graph = random_graph(60, 40, seed=6)
     nodes = np.zeros(60, bool)
     nodes[int(np.diff(graph.indptr).argmax())] = True
-    model = staged_model(ModelConfig(name="sage", layers=3, hidden=8), F, C)
+    model = staged_model(ModelConfig(name="sage", layers=3, hidden=8), F, 8)  # nowhere narrower: neighbours come first
     states: list[Tensor] = []
 
     class Kept(FullGraphForward):
-        def _empty_state(self, width: int, wanted: Tensor | None) -> Tensor:
+        def _empty_state(self, width: int, wanted: Tensor | None, precision: str) -> Tensor:
             states.append(torch.full((60, width), -1.0))  # ReLU would show
             return states[-1]
 
@@ -72,7 +77,7 @@ def test_states_that_are_read_in_place_are_prepared_once_and_only_where_they_wer
 @given(st.lists(st.integers(0, 200), min_size=1, max_size=80), st.integers(1, 30))
 def test_chunks_cover_the_graph_within_their_limits(degree: list[int], chunk: int) -> None:
     indptr = np.concatenate([[0], np.cumsum(degree)])
-    bounds = _chunk_bounds(indptr, chunk)
+    bounds = chunk_bounds(indptr, chunk)
     assert [node for start, stop in bounds for node in range(start, stop)] == list(range(len(degree)))
     for start, stop in bounds:
         edges = indptr[stop] - indptr[start]
@@ -107,7 +112,7 @@ def test_features_of_half_precision_are_widened_a_chunk_at_a_time(chunk: int) ->
 def test_states_may_go_to_a_scratch_folder_and_leave_nothing_there(tmp_path: Path) -> None:
     graph = random_graph(50, 120, seed=1)
     model = random_model("appnp")
-    logits = FullGraphForward(graph, model, 10, scratch=str(tmp_path / "scratch")).logits()
+    logits = FullGraphForward(graph, model, 10, HiddenStates(str(tmp_path / "scratch"))).logits()
     torch.testing.assert_close(logits, full_graph_logits(model.eval(), graph))
     assert list((tmp_path / "scratch").iterdir()) == []
 
@@ -115,9 +120,9 @@ def test_states_may_go_to_a_scratch_folder_and_leave_nothing_there(tmp_path: Pat
 def test_a_scratch_folder_that_cannot_serve_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(UserError, match=r"evaluate.scratch=.*/file: cannot be written"):
-        _scratch_array(str(tmp_path / "file"), (3, 2), 24)
+        HiddenStates(str(tmp_path / "file")).empty((3, 2), 3, "float32")
     with pytest.raises(UserError, match=r"4000000.0 GB are needed, .* GB are free"):
-        _scratch_array(str(tmp_path), (10**12, 1000), 4 * 10**15)
+        HiddenStates(str(tmp_path)).empty((10**12, 1000), 10**12, "float32")
 
 
 MEASURE = """
@@ -197,3 +202,65 @@ def test_recalibration_by_hand_ends_with_the_pass(chunk: int) -> None:
     other = graph_of([(0, 1)], 2, features=features + 5)
     FullGraphForward(other, model, chunk).logits()
     assert [values.tolist() for values in running_statistics(norm)] == [[2.0, 2.0], [2.0, 8.0]]
+
+
+@pytest.mark.parametrize("name", ["sage", "gcn"])
+@settings(max_examples=15, deadline=None)
+@given(data=st.data())
+def test_rows_that_become_narrower_are_mapped_before_they_are_added_up(name: str, data: st.DataObject) -> None:
+    """In the place of the hidden state that they were, chunk by chunk, and where few nodes are asked for, too."""
+    graph = random_graph(60, 150, data.draw(st.integers(0, 99), "seed"))
+    nodes = np.zeros(60, bool)
+    nodes[data.draw(st.lists(st.integers(0, 59), min_size=1), "asked for")] = True
+    torch.manual_seed(0)
+    model = staged_model(ModelConfig(name=name, layers=3, hidden=5), F, 2)
+    mapped = list[bool]()
+
+    class Noted(FullGraphForward):
+        def _maps_first(self, *given: Any) -> bool:
+            mapped.append(super()._maps_first(*given))
+            return mapped[-1]
+
+    chunk, exact = data.draw(st.integers(1, 7), "chunk"), full_graph_logits(model.eval(), graph)
+    torch.testing.assert_close(Noted(graph, model, chunk).logits(), exact, rtol=1e-4, atol=1e-5)
+    assert mapped == [True, False, True]
+    few = Noted(graph, model, chunk, nodes=nodes).logits()
+    torch.testing.assert_close(few[nodes], exact[nodes], rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("chunk", [7, 60])
+def test_states_in_bfloat16(name: str, chunk: int, tmp_path: Path) -> None:
+    """Hidden states of half the size, in memory or on disk, and logits in float32 near the exact ones."""
+    graph, model = random_graph(60, 150, seed=3), random_model(name)
+    kept = list[torch.dtype]()
+
+    class Noted(HiddenStates):
+        def empty(self, shape: tuple[int, int], rows: int, precision: str) -> Tensor:
+            state = super().empty(shape, rows, precision)
+            kept.append(state.dtype)
+            return state
+
+    exact = recalibrated_logits(random_model(name), graph)
+    in_memory, on_disk = (
+        FullGraphForward(graph, model, chunk, Noted(scratch, "bfloat16"), recalibrate=True).logits()
+        for scratch in (None, str(tmp_path))
+    )
+    assert kept.count(torch.float32) == 2  # the logits
+    assert kept.count(torch.bfloat16) == len(kept) - 2 >= 2
+    assert torch.equal(in_memory, on_disk)
+    assert in_memory.dtype == torch.float32
+    error = (in_memory - exact).abs().max() / exact.abs().max()
+    assert 0 < error < 0.05
+
+
+@pytest.mark.alone
+@pytest.mark.parametrize("name", ["sage", "gcn"])
+def test_threads_change_no_bit(name: str) -> None:
+    """Every row is summed by one of them."""
+    graph, model, logits = random_graph(3000, 60_000, seed=4), random_model(name), list[Tensor]()
+    for threads in (1, 2):
+        with using_threads(threads):
+            assert torch.get_num_threads() == threads
+            logits.append(FullGraphForward(graph, model, 1000, recalibrate=True).logits())
+    assert torch.equal(*logits)

@@ -61,6 +61,8 @@ def test_flat_dict_joins_keys_with_dots() -> None:
         (["num_rounds=19"], ["num_rounds (20 there, 19 here)"]),
         (["cluster.backend=loopback", "logger=none", "diagnostics.every=3", "checkpoint.every=5"], []),
         (["run_dir=there", "partition.root=elsewhere", "cluster.interface=eth7", "init_from=there"], []),
+        (["cluster.server_threads=2"], []),
+        (["train.precision=bfloat16"], ["train.precision (float32 there, bfloat16 here)"]),
         (["early_stop.patience=3"], ["early_stop.patience (None there, 3 here)"]),
         (["seed=1", "algorithm.K=4"], ["algorithm.K (8.0 there, 4.0 here)", "seed (0 there, 1 here)"]),
     ],

@@ -1,5 +1,6 @@
 """Rows of metrics.jsonl: made from a round's result, and read back as far as they can be trusted."""
 
+import dataclasses
 import json
 import math
 from pathlib import Path
@@ -9,7 +10,7 @@ import pytest
 
 from llcg_dist.config.compose import load_config
 from llcg_dist.errors import UserError
-from llcg_dist.records.rows import link_seconds, read_rows, round_row, row_line, statistics_columns
+from llcg_dist.records.rows import error_columns, link_seconds, read_rows, round_row, row_line, statistics_columns
 from llcg_dist.stopwatch import Elapsed
 from tests.helpers.round_results import TRAFFIC, evaluation, round_result
 
@@ -112,3 +113,11 @@ def test_nothing_is_read_from_a_bad_row_on(tmp_path: Path, third: str) -> None:
     assert read(tmp_path, content, 3) == [1, 2]
     with pytest.raises(UserError, match=f"^{tmp_path}/metrics.jsonl: round 3 is missing; put the file back"):
         read(tmp_path, content, 4)
+
+
+def test_estimated_scores_have_their_standard_errors_beside_them() -> None:
+    sampled = load_config(["evaluate.sample=0.5"])
+    estimate = dataclasses.replace(evaluation(0.8), val_error=0.02, test_error=None)
+    assert error_columns(sampled, estimate) == {"val_score_error": 0.02, "test_score_error": None}
+    assert error_columns(sampled, None) == {"val_score_error": None, "test_score_error": None}
+    assert error_columns(load_config([]), evaluation(0.8)) == {}

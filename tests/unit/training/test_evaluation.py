@@ -13,6 +13,7 @@ from llcg_dist.models.stages import GraphModel
 from llcg_dist.sampling.block import Block, full_graph_block
 from llcg_dist.training.evaluation import EvaluationSettings, Evaluator
 from llcg_dist.training.flat_vector import flatten, load_flat
+from llcg_dist.training.layerwise import FullGraphForward
 from llcg_dist.training.loss import loss
 from llcg_dist.training.metrics import score
 from tests.helpers.graphs import community_graph, dense, dense_gcn, graph_of, random_graph
@@ -226,3 +227,20 @@ def test_the_evaluator_scores_the_labelled_nodes(chunk: int, stats: str) -> None
     train = graph.split == TRAIN
     assert scores.train_loss == pytest.approx(loss(logits[train], labels[train], "multiclass").item(), rel=1e-5)
     torch.testing.assert_close(one.finished_model(theta), model.state_dict(), rtol=1e-5, atol=1e-6)
+
+
+def test_an_evaluation_has_its_own_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only while logits are computed: the correction, whose bits depend on them, has those of before."""
+    before, used = torch.get_num_threads(), list[int]()
+
+    def logits(self: FullGraphForward, recalibrate: bool = True) -> Tensor:
+        used.append(torch.get_num_threads())
+        return torch.zeros(GRAPH.num_nodes, GRAPH.num_classes)
+
+    monkeypatch.setattr(FullGraphForward, "logits", logits)
+    for threads in (None, 3):
+        one = Evaluator(GRAPH, new_model("SBS"), EvaluationSettings("average", CHUNK, threads=threads))
+        one.evaluate(flatten(new_model("SBS")))
+        one.class_results(new_model("SBS").state_dict())
+        assert torch.get_num_threads() == before
+    assert used == [before, before, 3, 3]

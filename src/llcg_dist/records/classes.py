@@ -15,7 +15,7 @@ SHOWN_CLASSES = 30
 def write_class_results(path: Path, results: dict[str, Any]) -> None:
     """Writes class results atomically, with a line for each class and for each row of the confusion matrix, so that
     the file can be read by eye however many classes there are."""
-    write_bytes(path, (_lines(results) + "\n").encode())
+    write_bytes(path, (_lines(results) + "\n").encode("utf-8", "backslashreplace"))  # which JSON reads back
 
 
 def class_table(scores: dict[str, Any]) -> tuple[list[str], list[list[str]]]:
@@ -37,11 +37,16 @@ def _lines(value: Any, depth: int = 0) -> str:
     """JSON with a line per entry down to lists of lists and of dictionaries, whose items take one line each."""
     inner = " " * (depth + 1)
     if isinstance(value, dict) and (depth == 0 or "nodes" in value and "classes" in value):
-        entries = [f"{json.dumps(key)}: {_lines(item, depth + 1)}" for key, item in value.items()]
+        entries = [f"{_json(key)}: {_lines(item, depth + 1)}" for key, item in value.items()]
         return "{\n" + ",\n".join(inner + entry for entry in entries) + "\n" + " " * depth + "}"
     if isinstance(value, list) and value:
-        return "[\n" + ",\n".join(inner + json.dumps(item) for item in value) + "\n" + " " * depth + "]"
-    return json.dumps(value)
+        return "[\n" + ",\n".join(inner + _json(item) for item in value) + "\n" + " " * depth + "]"
+    return _json(value)
+
+
+def _json(value: Any) -> str:
+    """Letters of any language as they are: the names of classes are read by people."""
+    return json.dumps(value, ensure_ascii=False)
 
 
 def _percent(value: float | None) -> str:

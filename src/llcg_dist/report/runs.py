@@ -212,7 +212,7 @@ def _read(folder: Path, finished: bool = True) -> Run:
 
 
 def _read_if_there(path: Path) -> Any:
-    return json.loads(path.read_text()) if path.exists() else None
+    return json.loads(path.read_bytes()) if path.exists() else None
 
 
 def require_class_results(path: Path, content: Any) -> None:

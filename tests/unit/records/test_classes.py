@@ -34,3 +34,11 @@ def test_the_console_shows_percent_of_the_most_frequent_classes() -> None:
     assert len(rows) == SHOWN_CLASSES
     assert rows[1] == ["class 1", "100.00", "100.00", "100.00", "1,234"]
     assert "class 2" not in [row[0] for row in rows]
+
+
+def test_names_are_readable_in_any_language_and_read_back_whatever_they_are(tmp_path: Path) -> None:
+    names = ["Gefühl", "感情", "\udcff", 'a"b']
+    write_class_results(tmp_path / "classes.json", {"names": names})
+    content = (tmp_path / "classes.json").read_bytes()
+    assert "Gefühl".encode() in content
+    assert json.loads(content) == {"names": names}

@@ -15,6 +15,7 @@ WORK = [
 ]  # fmt: skip
 
 
+@pytest.mark.full
 @pytest.mark.alone
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="ranks would share one core")
 @pytest.mark.parametrize("machines", [1, 2])

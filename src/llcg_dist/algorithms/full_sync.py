@@ -13,6 +13,7 @@ from llcg_dist.comm.messages import Gradient, Message
 from llcg_dist.config.algorithm import ExchangeDtype
 from llcg_dist.config.rules import require
 from llcg_dist.config.schema import Config
+from llcg_dist.models.registry import structure
 from llcg_dist.training.average import weighted_average
 from llcg_dist.training.learning_rate import LearningRates
 from llcg_dist.training.trainer import Trainer
@@ -97,8 +98,8 @@ class FullSync(Ggs):
         return {StartSharing: steps.begin, GoOnSharing: steps.begin, ApplyGradient: steps.apply}
 
     def machine_state(self) -> list[str]:
-        """Nothing: the server takes the same steps."""
-        return []
+        """Nothing that is learned: the server takes the same steps. Of BatchNorm's statistics it has the average."""
+        return ["BatchNorm's running statistics"] if structure(self.config.model).may_have_batchnorm else []
 
     def shared_state(self, server: ServerTools) -> list[Tensor]:
         return server.corrector.trainer.moments()

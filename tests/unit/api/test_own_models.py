@@ -25,9 +25,8 @@ MODELS: dict[str, dict[str, Any]] = {
     "tests.helpers.own_models.Jumping": {},
     "sage": {},
     "gcn": {},
-    "gat": {},
-    "appnp": {},
 }
+"""Others of ours: tests/unit/models/test_full_graph.py."""
 
 
 @pytest.fixture(autouse=True)
@@ -35,8 +34,7 @@ def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-@pytest.mark.parametrize("name", MODELS)
-@pytest.mark.parametrize("chunk", [10, 65_536], ids=["in_batches", "whole_graph"])
+@pytest.mark.parametrize(("name", "chunk"), [*((name, 10) for name in MODELS), ("torch_geometric.nn.GCN", 65_536)])
 def test_the_model_gives_what_predict_says(name: str, chunk: int) -> None:
     """Evaluated in batches of nodes with all their neighbours, or on the graph as a whole."""
     settings = QUICK | {"model.options": MODELS[name], "evaluate.chunk": chunk}

@@ -30,8 +30,8 @@ from llcg_dist.training.trainer import StepSettings, Trainer
 HIDDEN = (256, 64)
 OWN = ["model=own", "model.target=torch_geometric.nn.GraphSAGE", "model.options.num_layers=3"]
 OWN += ["model.options.norm=batch_norm", "model.options.dropout=0.5"]
-NODES_EVALUATED = 20_000
-"""Of a smaller graph: a module of one's own reads three hops of all neighbours, a layer of ours one."""
+NODES_EVALUATED = 10_000
+"""Of a graph that is one batch: three hops of all neighbours would be the whole graph for every node."""
 
 
 def main() -> None:

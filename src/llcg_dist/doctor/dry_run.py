@@ -32,7 +32,7 @@ class DryRunCosts:
         training = graph.nodes_in(TRAIN)
         seeds = np.random.default_rng(0).choice(training, min(_SEEDS, len(training)), replace=False)
         sample = sampler_for(self.model, graph, _FANOUT).sample(seeds, seed=0)
-        self._per_row = self._kept_bytes(sample, graph) / (len(sample.nodes) + _num_edges(sample))
+        self._per_row = self._kept_bytes(sample, graph) / (len(sample.nodes) + sample.num_edges)
         self._exact_hops = self.model.exact_hops
 
     @property
@@ -71,7 +71,3 @@ class DryRunCosts:
         with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
             output = self.model.train()(x, sample.blocks)  # alive until all is counted: no address is used twice
         return sum(kept.values()) + int(output.nbytes)
-
-
-def _num_edges(sample: Sample) -> int:
-    return sum(len(block.indices) for block in sample.blocks)

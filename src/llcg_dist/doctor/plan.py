@@ -16,8 +16,8 @@ from llcg_dist.doctor.memory import (
     RankMemory,
 )
 from llcg_dist.models.registry import structure
-from llcg_dist.sampling.block import EDGES_PER_NODE
 from llcg_dist.sampling.minibatch import fanouts_per_layer
+from llcg_dist.training.batchwise import is_one_batch
 
 _BYTES_PER_NODE = 16
 """Private memory of a rank for each node of its graph: degrees and training nodes."""
@@ -82,8 +82,8 @@ def make_plan(algorithm: Algorithm, full_graph: Graph, parts: Sequence[Graph], o
     else:  # one process: every machine keeps its model, and one at a time holds a batch
         private = server_base + sum(machine_base) + max(server_step, local_step)
         ranks = [RankMemory("rank 0", private, mapped_bytes(full_graph) + (sum(mapped) if trains_on_parts else 0))]
-    one_batch = 2 * full_graph.num_edges <= EDGES_PER_NODE * config.evaluate.chunk
-    return Plan(correction, correction_bytes, ranks, costs.is_exact or one_batch)
+    exact = costs.is_exact or is_one_batch(full_graph, config.evaluate.chunk)
+    return Plan(correction, correction_bytes, ranks, exact)
 
 
 def mapped_bytes(graph: Graph) -> int:

@@ -74,7 +74,7 @@ def count_remote_rows(config: Config, full_graph: Graph, assignment: Array, samp
         seeds = rng.choice(candidates[part], size, replace=False)
         sample = sampler.sample(seeds, seed=int(rng.integers(2**31)))
         counts.append(int((assignment[sample.nodes.numpy()] != part).sum()))
-        edges += sum(len(block.indices) for block in sample.blocks)
+        edges += sample.num_edges
         if edges > _MAX_SAMPLED_EDGES:
             break
     return RemoteRows(float(np.mean(counts)) if counts else 0.0, len(counts))

@@ -31,6 +31,10 @@ class Sample:
     seeds: Tensor
     blocks: Sequence[Block]
 
+    @property
+    def num_edges(self) -> int:
+        return sum(len(block.indices) for block in self.blocks)
+
 
 class Sampler(Protocol):
     """Samples the multi-hop neighbourhood of seed nodes; deterministic for (seeds, seed)."""

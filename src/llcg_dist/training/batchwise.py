@@ -27,6 +27,11 @@ _RECALIBRATION_BATCHES = 16
 """BatchNorm is recalibrated on so many batches of a graph that does not fit into one."""
 
 
+def is_one_batch(graph: Graph, chunk: int) -> bool:
+    """Whether the whole graph fits into the limit on the edges of a batch."""
+    return 2 * graph.num_edges <= EDGES_PER_NODE * chunk
+
+
 class BatchedForward:
     """The forward pass over the full graph: logits of `nodes` with the model's current parameters, in eval mode.
 
@@ -42,7 +47,7 @@ class BatchedForward:
         self._most_edges = EDGES_PER_NODE * chunk
         self._nodes = np.arange(graph.num_nodes) if nodes is None else np.flatnonzero(nodes)
         self._features = torch.from_numpy(graph.features)
-        self._whole = _whole_graph(graph, model) if 2 * graph.num_edges <= self._most_edges else None
+        self._whole = _whole_graph(graph, model) if is_one_batch(graph, chunk) else None
         self._sampler = None if self._whole else all_neighbours_sampler(model, graph)
         self._rows_of_batch = 0, 0
         self._bounds: list[tuple[int, int]] | None = None
@@ -107,7 +112,7 @@ class BatchedForward:
             self._bounds, start, size = [], 0, len(self._nodes)
             while start < len(self._nodes):
                 size = min(size, len(self._nodes) - start)
-                edges = _num_edges(self._sample(start, start + size))
+                edges = self._sample(start, start + size).num_edges
                 if edges > self._most_edges:
                     if size == 1:  # smaller batches would read the same neighbourhood again and again
                         self._most_edges, size = 2 * edges, len(self._nodes)
@@ -129,10 +134,6 @@ class BatchedForward:
 
 def _append(order: list[_BatchNorm], norm: _BatchNorm, x: Tensor) -> None:
     order.append(norm)
-
-
-def _num_edges(sample: Sample) -> int:
-    return sum(len(block.indices) for block in sample.blocks)
 
 
 def _whole_graph(graph: Graph, model: Model) -> Sample:

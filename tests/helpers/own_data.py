@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
-from torch_geometric.data import Data
+from torch_geometric.data import Data, InMemoryDataset
 
 from llcg_dist.data.graph import TEST, TRAIN, VAL, Graph
 from tests.helpers.graphs import community_graph
@@ -31,6 +31,14 @@ def tensors_of(graph: Graph) -> dict[str, Any]:
 def data_of(graph: Graph, **changes: Any) -> Data:
     """A PyG Data object; None takes a field away."""
     return Data(**{name: value for name, value in (tensors_of(graph) | changes).items() if value is not None})
+
+
+class OneGraph(InMemoryDataset):
+    """A PyG dataset of these graphs."""
+
+    def __init__(self, *graphs: Data) -> None:
+        super().__init__()
+        self.data, self.slices = self.collate(list(graphs))
 
 
 class LikeDgl:

@@ -24,20 +24,27 @@ class ProcessTransport:
         self._cluster, self.num_machines = cluster, len(rank_of_part)
         capacity, device = content_bytes(codec), cluster.wire_device
         self._outgoing = Envelope(0, capacity, device)
-        self._incoming = {rank: Envelope(NUM_STATS, capacity, device) for rank in rank_of_part}
+        self._rank_of_part, self._asked = rank_of_part, list[int]()
+        self._incoming = [Envelope(NUM_STATS, capacity, device) for _ in rank_of_part]
 
-    def send(self, packet: Packet, has_reply: bool) -> None:
+    def send(self, packet: Packet, has_reply: bool, parts: Sequence[int]) -> None:
         self._cluster.wait()  # a request without a reply may still be on its way
-        message = self._outgoing.write(packet)
-        for rank in self._incoming:
-            self._cluster.send(message, rank)
+        message, self._asked = self._outgoing.write(packet), list(parts)
+        for part in parts:
+            self._cluster.send(message, self._rank_of_part[part])
         if has_reply:  # replies arrive while the server does other things
-            self._cluster.expect({rank: envelope.bytes for rank, envelope in self._incoming.items()})
+            self._cluster.expect({self._rank_of_part[part]: self._incoming[part].bytes for part in parts})
 
-    def receive(self) -> list[Packet]:
+    def receive(self) -> dict[int, Packet]:
         self._cluster.wait()
-        self._cluster.received_bytes += sum(envelope.received_bytes for envelope in self._incoming.values())
-        return [envelope.read() for envelope in self._incoming.values()]
+        self._cluster.received_bytes += sum(self._incoming[part].received_bytes for part in self._asked)
+        return {part: self._incoming[part].read() for part in self._asked}
+
+    def take_losses(self) -> dict[int, str]:
+        return {}
+
+    def admit(self, round_: int) -> list[int]:
+        return []
 
 
 def answer_requests(cluster: Cluster, machine: MachineChannel, codec: Codec) -> None:

@@ -27,6 +27,7 @@ from llcg_dist.job.devices import evaluates_beside, use_device
 from llcg_dist.job.evaluation_process import EvaluationProcess
 from llcg_dist.job.handshake import MachineStart
 from llcg_dist.job.process import Rank, interrupt, log_to, name_of
+from llcg_dist.job.returning import Placed
 from llcg_dist.records.console import say
 from llcg_dist.records.rows import Row
 
@@ -67,10 +68,10 @@ class ProcessHub:
     def refuse(self, reason: str) -> None:
         self.cluster.refuse(reason)
 
-    def placed(self, rank_of_part: Sequence[int], run_dir: Path) -> None:
-        ranks = {"rank_of_part": list(rank_of_part), "server": self.cluster.server}
-        write_json(run_dir / "logs" / "ranks.json", ranks)
-        self.watch({rank: name_of(rank, part) for part, rank in enumerate(rank_of_part)})
+    def placed(self, placed: Placed) -> None:
+        ranks = {"rank_of_part": placed.rank_of_part, "server": self.cluster.server}
+        write_json(Path(placed.run_dir) / "logs" / "ranks.json", ranks)
+        self.watch({rank: name_of(rank, part) for part, rank in enumerate(placed.rank_of_part)})
 
     def transport(self, rank_of_part: Sequence[int], codec: Codec) -> ProcessTransport:
         return ProcessTransport(self.cluster, rank_of_part, codec)

@@ -1,5 +1,6 @@
 """The server: rank 0, the trusted party, which alone holds the full graph."""
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -7,13 +8,13 @@ from torch import Tensor
 
 from llcg_dist.algorithms.base import Algorithm
 from llcg_dist.comm.channel import ServerChannel
-from llcg_dist.comm.messages import Finish, Restore
+from llcg_dist.comm.messages import Finish, Message, Restore
 from llcg_dist.job.observer import Observer
 from llcg_dist.job.round_loop import run_rounds
 from llcg_dist.job.server_checkpoints import ServerCheckpoints
 from llcg_dist.records.rows import RoundResult, Row
 from llcg_dist.training.correction import Corrector
-from llcg_dist.training.screening import Screener
+from llcg_dist.training.screening import Models, Screener
 
 
 class Server:
@@ -38,26 +39,38 @@ class Server:
         for earlier in unrecorded[:-1]:
             self.record(earlier)
         if self._checkpoints.lost_parts:
-            self._restore_machines(first_round - 1)
+            self._restore_machines(first_round - 1, self.channel.members.present)
         theta = run_rounds(self, theta, first_round, unrecorded[-1] if unrecorded else None)
         self.channel.send(Finish(self._observer.last_round, durable_round=self.durable_round))
         self._checkpoints.finish()
         return self._observer.finish(theta, self.channel.ledger, audit())
 
-    def _restore_machines(self, round_: int) -> None:
-        """Some have lost their checkpoints of the round that the run goes on from: all get what is shared with them."""
+    def _restore_machines(self, round_: int, parts: Sequence[int]) -> list[int]:
+        """Machines that have lost their state, or have none yet, get what all machines share after this round. Returns
+        the parts of those that have it."""
         for vector in (*self.algorithm.shared_state(self), None):
-            self.channel.send(Restore(round_, vector))
-            self.channel.replies()
+            if parts:
+                self.channel.send(Restore(round_, vector), parts)
+                parts = [reply.part for reply in self.channel.replies() if reply.part is not None]
+        return list(parts)
 
     def rounds_from(self, first_round: int) -> Iterator[int]:
-        """The rounds that are left; what is recorded meanwhile may make them fewer."""
+        """The rounds that are left; what is recorded meanwhile may make them fewer. Each begins with those machines
+        that are there, or back."""
         round_, stops_early = first_round, bool(self.algorithm.config.early_stop.patience)
         while round_ <= self._observer.last_round:
+            for part in self.channel.admit(round_):
+                self.channel.members.admit(self._restore_machines(round_ - 1, [part]))
             yield round_
             round_ += 1
             if stops_early:  # the round before decides whether this one is run
                 self._observer.settle()
+
+    def screen(self, replies: Sequence[Message], theta: Tensor, round_: int) -> Models:
+        """What of these may be averaged; `theta` is what the machines started from."""
+        parts = [place if reply.part is None else reply.part for place, reply in enumerate(replies)]
+        losses = [reply.stats.train_loss if reply.stats else math.nan for reply in replies]
+        return self.screener.models([reply.vector for reply in replies], losses, theta, round_, parts)
 
     @property
     def durable_round(self) -> int:
@@ -69,8 +82,9 @@ class Server:
         return self._observer.request_measurements(theta, round_, self.channel)
 
     def meanwhile(self, previous: RoundResult | None, measured: Sequence[Tensor] | None, round_: int) -> None:
-        """What the server does while the machines train: evaluate and record the round before, diagnose this one, and
-        draw the mini-batches of its correction."""
+        """What the server does while the machines train: take the steps of those that are gone, evaluate and record the
+        round before, diagnose this one, and draw the mini-batches of its correction."""
+        self.channel.stand_in()
         self.record(previous)
         self._observer.diagnose(self.channel.held, measured, round_)
         self.corrector.prefetch(round_)
@@ -86,4 +100,4 @@ class Server:
 
     def take_notes(self) -> dict[str, Any]:
         """Further columns of the round's record: what was measured, what was chosen and why. Taken once, at its end."""
-        return self._observer.take_notes() | self.corrector.take_notes()
+        return self._observer.take_notes() | self.corrector.take_notes() | self.channel.members.take_columns()

@@ -17,7 +17,8 @@ LOCATION_KEYS = {
 # Keys that may differ when a run is resumed: none of them changes the model that the run ends with.
 _RESUMABLE = LOCATION_KEYS | {
     "resume", "verify", "checkpoint.every", "checkpoint.keep", "cluster.backend", "cluster.device", "cluster.threads",
-    "cluster.server_threads", "cluster.timeout", "cluster.join_timeout", "cluster.max_restarts", "cluster.audit",
+    "cluster.server_threads", "cluster.timeout", "cluster.stall_timeout", "cluster.join_timeout",
+    "cluster.max_restarts", "cluster.audit",
     "cluster.link_mbit", "cluster.sealed", "logger", "sampling.prefetch", "diagnostics.every", "diagnostics.repeats",
     "diagnostics.chunk",
     "diagnostics.hessian_steps",

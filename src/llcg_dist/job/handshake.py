@@ -18,6 +18,7 @@ from typing import Any, Protocol, TypeVar
 
 from torch import Tensor
 
+from llcg_dist import progress
 from llcg_dist.algorithms.base import Algorithm
 from llcg_dist.comm.channel import MachineChannel
 from llcg_dist.comm.codec import Codec
@@ -109,6 +110,7 @@ class Hub(Protocol):
 
 def ask(hub: Hub, requests: Sequence[Any], expected: type[Reply]) -> list[Reply]:
     """One request to every machine, by rank, and their replies. A machine's mistake is a UserError here."""
+    progress.begin(f"the handshake ({expected.__name__})")
     for rank, request in enumerate(requests, start=1):
         hub.send(to_json(request), rank)
     replies = [from_json(hub.receive(rank)) for rank in range(1, 1 + len(requests))]
@@ -178,6 +180,7 @@ class MachineStart:
             raise UserError(message.reason)
         if type(message) not in self._answers:
             raise ProtocolError(f"a machine does not answer {type(message).__name__}")
+        progress.begin(type(message).__name__)
         try:
             return to_json(self._answers[type(message)](message))
         except UserError as error:

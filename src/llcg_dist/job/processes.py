@@ -14,6 +14,7 @@ from llcg_dist.comm.codec import Codec
 from llcg_dist.comm.control import leave, receive_json, send_json
 from llcg_dist.comm.job_key import ranks_key
 from llcg_dist.comm.ledger import Ledger
+from llcg_dist.comm.liveness import Limits
 from llcg_dist.comm.process_transport import ProcessTransport, answer_requests
 from llcg_dist.comm.remote_rows import FeatureTraffic, PeerRows
 from llcg_dist.comm.torch_dist import Cluster, RankResources
@@ -33,8 +34,8 @@ from llcg_dist.records.rows import Row
 class ProcessHub:
     """This rank's end of a cluster: at the server, its links to the machines; at a machine, its link to the server."""
 
-    def __init__(self, cluster: Cluster, config: Config, audit: Audit | None) -> None:
-        self.cluster, self._audit, self._timeout = cluster, audit, config.cluster.timeout
+    def __init__(self, cluster: Cluster, config: Config, audit: Audit | None, me: Rank) -> None:
+        self.cluster, self._audit, self._limits, self._me = cluster, audit, _limits(config), me
         self.device = use_device(config.cluster.device)
         self.watch({rank: name_of(rank, None) for rank in cluster.peers})
 
@@ -51,8 +52,8 @@ class ProcessHub:
         return self.cluster.ledger
 
     def watch(self, names: dict[int, str]) -> None:
-        """From here on none of these ranks may be silent, but may load or train for as long as it takes."""
-        self.cluster.watch(names, self._timeout, interrupt)
+        """From here on none of these ranks may be silent or stand still; they may load or train as long as it takes."""
+        self.cluster.watch(names, self._limits, lambda message: interrupt(message, self._me))
 
     def send(self, content: dict[str, Any], rank: int) -> None:
         send_json(self.cluster, content, rank)
@@ -66,7 +67,8 @@ class ProcessHub:
     def placed(self, rank_of_part: Sequence[int], run_dir: Path) -> None:
         ranks = {"rank_of_part": list(rank_of_part), "server": self.cluster.server}
         write_json(run_dir / "logs" / "ranks.json", ranks)
-        self.watch({rank: name_of(rank, part) for part, rank in enumerate(rank_of_part)})
+        self._me.names = {rank: name_of(rank, part) for part, rank in enumerate(rank_of_part)}
+        self.watch(self._me.names)
 
     def transport(self, rank_of_part: Sequence[int], codec: Codec) -> ProcessTransport:
         return ProcessTransport(self.cluster, rank_of_part, codec)
@@ -94,7 +96,7 @@ class ProcessHub:
 
 def join_cluster(config: Config, algorithm: Algorithm, me: Rank) -> ProcessHub:
     settings = config.cluster
-    audit = Audit(settings.timeout) if settings.audit else None  # before the first byte
+    audit = Audit(_limits(config)) if settings.audit else None  # before the first byte
     ledger = Ledger(algorithm.allowed_messages)
     cluster = Cluster(settings.backend, settings.join_timeout, ledger, rank_resources(config))
     if audit and "nccl" in cluster.backend:
@@ -102,7 +104,11 @@ def join_cluster(config: Config, algorithm: Algorithm, me: Rank) -> ProcessHub:
     if audit:
         audit.joined()
     me.joined(cluster.rank, cluster)
-    return ProcessHub(cluster, config, audit)
+    return ProcessHub(cluster, config, audit, me)
+
+
+def _limits(config: Config) -> Limits:
+    return Limits(config.cluster.timeout, config.cluster.stall_timeout)
 
 
 def rank_resources(config: Config) -> RankResources:

@@ -127,10 +127,8 @@ class Stuck(nn.Module):
         self._rank, self._calls, self._in_c, self._raises = rank, calls, in_c, raises
 
     def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
-        counts = (
-            self.training if self._rank else not self.training and len(x) > 500
-        )  # steps of a machine, evaluations of the server
-        if counts and os.environ.get("RANK") == str(self._rank):
+        of_interest = self.training if self._rank else not self.training and len(x) > 500  # steps, evaluations
+        if of_interest and os.environ.get("RANK") == str(self._rank):
             self._calls -= 1
             if self._calls < 0:
                 self._misbehave()

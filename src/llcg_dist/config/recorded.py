@@ -2,7 +2,7 @@
 it is looked up or expanded; what is trained or predicted from it is checked as the settings of a new job are."""
 
 import io
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, cast
 
@@ -18,6 +18,7 @@ from llcg_dist.errors import UserError, one_line
 
 _MOST_BYTES = 1_000_000
 """A config.yaml has a few thousand bytes."""
+_MOST_NESTED = 20
 _SHOWN = 200
 """Characters of a reason that are shown: it may repeat the file."""
 
@@ -64,14 +65,25 @@ def _plain(content: bytes) -> dict[str, Any]:
     if len(content) > _MOST_BYTES:
         raise ValueError(f"more than {_MOST_BYTES:,} bytes")
     text = content.decode()
-    events = list(yaml.parse(text, yaml.SafeLoader))
-    if any(isinstance(event, yaml.AliasEvent) for event in events):
-        raise ValueError("it has aliases")
-    if not any(isinstance(event, yaml.MappingStartEvent) for event in events[2:3]):  # after stream and document
-        raise ValueError("it holds no settings")
+    _require_plain_mapping(yaml.parse(text, yaml.SafeLoader))
     settings = cast(dict[Any, Any], OmegaConf.to_container(OmegaConf.load(io.StringIO(text)), resolve=False))
     _refuse_interpolations(settings)
     return {str(key): value for key, value in settings.items()}
+
+
+def _require_plain_mapping(events: Iterable[Any]) -> None:
+    """Raises ValueError for aliases, for deep nesting, which takes YAML for ever, and where there is no mapping."""
+    depth = 0
+    for number, event in enumerate(events):
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if isinstance(event, yaml.AliasEvent):
+            raise ValueError("it has aliases")
+        if depth > _MOST_NESTED:
+            raise ValueError(f"it is nested more than {_MOST_NESTED} deep")
+        if number == 2 and not isinstance(event, yaml.MappingStartEvent):  # after those of stream and document
+            raise ValueError("it holds no settings")
+    if number < 4:
+        raise ValueError("it holds no settings")
 
 
 def _refuse_interpolations(value: Any, place: str = "") -> None:

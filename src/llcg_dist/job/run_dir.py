@@ -36,6 +36,22 @@ def choose_run_dir(config: Config) -> Path:
     return Path("runs") / f"{now}_{config.dataset.name}_{config.algorithm.label}"
 
 
+def claim_run_dir(config: Config, chosen: Path) -> Path:
+    """run_dir, or a folder that did not exist before: jobs that start in the second that names them get their own."""
+    folder, number = chosen, 1
+    make_folder(chosen.parent, "run_dir")
+    while config.run_dir is None:
+        try:
+            folder.mkdir()
+            break
+        except FileExistsError:
+            number += 1
+            folder = chosen.with_name(f"{chosen.name}_{number}")
+        except OSError as error:
+            raise UserError(f"run_dir={folder}: cannot make this folder ({error.strerror})") from None
+    return folder
+
+
 def inspect_run_dir(config: Config, run_dir: Path) -> RunState:
     """What the folder holds. Raises UserError where these settings must not go on in it."""
     mirror = config.checkpoint.mirror

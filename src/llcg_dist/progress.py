@@ -5,6 +5,9 @@ stay where it is (cluster.stall_timeout); a job of one process tells nobody.
 """
 
 import contextlib
+import ctypes
+import mmap
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -37,6 +40,7 @@ class _Position:
     def __init__(self) -> None:
         self.moves = self.units = self.waits = 0
         self.work = "the start"
+        self.shared: ctypes.c_uint64 | None = None
 
 
 _here = _Position()
@@ -52,6 +56,8 @@ def advance() -> None:
     """One more unit of it is done: a step, a chunk of nodes, a block of a file."""
     _here.units += 1
     _here.moves += 1
+    if _here.shared is not None:
+        _here.shared.value = _here.moves
 
 
 @contextlib.contextmanager
@@ -63,6 +69,16 @@ def waiting() -> Iterator[None]:
     finally:
         _here.waits -= 1
         _here.moves += 1
+
+
+def share(memory: mmap.mmap) -> None:
+    """For a process that works for another: whoever maps the same memory sees it move on (`moves_in`)."""
+    _here.shared = ctypes.c_uint64.from_buffer(memory)
+
+
+def moves_in(memory: mmap.mmap) -> int:
+    """How often the process that shares this memory has moved on."""
+    return int.from_bytes(memory[: ctypes.sizeof(ctypes.c_uint64)], sys.byteorder)
 
 
 def report() -> Report:

@@ -14,6 +14,7 @@ from typing import Protocol
 
 from llcg_dist.data.atomic_files import write_json
 from llcg_dist.errors import PeerTimeoutError, UserError, os_error_line
+from llcg_dist.job.forked_process import die_with_parent
 from llcg_dist.records.console import print_error
 
 log = logging.getLogger(__name__)
@@ -152,7 +153,7 @@ def die_with_launcher() -> None:
     if "TORCHELASTIC_RUN_ID" not in os.environ:
         return
     launcher = os.getppid()
-    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+    die_with_parent()
     if os.getppid() != launcher:  # it died before we asked
         os._exit(1)
 

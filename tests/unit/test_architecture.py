@@ -16,7 +16,7 @@ ROOT = Path(llcg_dist.__file__).parent
 FILES = sorted(str(path.relative_to(ROOT)) for path in ROOT.rglob("*.py"))
 
 LAYERS = [
-    ["errors", "seeding", "lazy_imports", "stopwatch", "progress"],
+    ["errors", "seeding", "lazy_imports", "stopwatch"],
     ["config"],
     ["data"],
     ["sampling"],

@@ -64,9 +64,10 @@ def _dataset(data: Any, job: list[str]) -> Iterator[list[str]]:
     if named is not None:
         yield named
         return
+    for chosen in (setting.replace("'", "") for setting in job if setting.startswith("dataset=")):
+        raise UserError(f"{chosen}: data is a graph already; give data or a data set, not both")
     config = load_config(["dataset=memory", *job]).dataset
-    if not isinstance(config, MemoryConfig):
-        raise UserError(f"dataset={config.source}: data is a graph already; give data or a data set, not both")
+    assert isinstance(config, MemoryConfig)
     with in_memory(to_graph(data, config)) as digest:
         yield ["dataset=memory", f"dataset.digest={digest}"]
 

@@ -14,12 +14,12 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from llcg_dist import progress
 from llcg_dist.comm.control import barrier, gather_json
 from llcg_dist.comm.liveness import Limits
 from llcg_dist.comm.rendezvous import POLL_SECONDS
 from llcg_dist.comm.sockets import Connection, since, tcp_connections
 from llcg_dist.comm.torch_dist import Cluster
+from llcg_dist.data import progress
 from llcg_dist.errors import TrainingError, UserError
 
 HEADER_BYTES = 144

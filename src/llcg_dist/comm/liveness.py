@@ -14,9 +14,9 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from llcg_dist import progress
 from llcg_dist.comm.rendezvous import Store
-from llcg_dist.progress import Report
+from llcg_dist.data import progress
+from llcg_dist.data.progress import Report
 
 log = logging.getLogger(__name__)
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
-from llcg_dist import progress
+from llcg_dist.data import progress
 
 FOREVER = timedelta(days=365)
 """A rank may wait as long as a round takes: the heartbeat limits silence, and standing still. Sends and receives would

@@ -44,12 +44,12 @@ def read_config(path: Path, locations: Mapping[str, str] | None = None) -> Confi
     key."""
     settings = read_settings(path)
     try:
-        source = settings["dataset"]["source"]
-        schema = OmegaConf.structured(Config(dataset=DATASETS[source]()))
-        config = cast(Config, OmegaConf.to_object(OmegaConf.merge(schema, settings)))
+        schema = OmegaConf.structured(Config(dataset=DATASETS[settings["dataset"]["source"]]()))
     except (KeyError, TypeError) as error:
         raise UserError(f"{path}: not the settings of a run (dataset.source: {one_line(error)[:_SHOWN]})") from None
-    except (OmegaConfBaseException, ValueError) as error:
+    try:
+        config = cast(Config, OmegaConf.to_object(OmegaConf.merge(schema, settings)))
+    except (OmegaConfBaseException, KeyError, TypeError, ValueError) as error:
         raise UserError(f"{path}: not the settings of a run ({explain(error)[:_SHOWN]})") from None
     for key, value in (locations or {}).items():
         _replace(config, key, value)

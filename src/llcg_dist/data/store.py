@@ -31,8 +31,8 @@ from typing import Any
 
 import numpy as np
 
-from llcg_dist import progress
 from llcg_dist.config.schema import Verify
+from llcg_dist.data import progress
 from llcg_dist.data.atomic_files import save_array, write_json
 from llcg_dist.data.graph import NAMED_ITEMS, Graph
 from llcg_dist.data.rows import Array

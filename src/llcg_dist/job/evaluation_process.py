@@ -24,8 +24,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from llcg_dist import progress
 from llcg_dist.config.schema import Config, Verify
+from llcg_dist.data import progress
 from llcg_dist.data.graph import Graph
 from llcg_dist.data.store import read_shard
 from llcg_dist.errors import TrainingError, UserError

@@ -18,13 +18,13 @@ from typing import Any, Protocol, TypeVar
 
 from torch import Tensor
 
-from llcg_dist import progress
 from llcg_dist.algorithms.base import Algorithm
 from llcg_dist.comm.channel import MachineChannel
 from llcg_dist.comm.codec import Codec
 from llcg_dist.comm.ledger import Ledger
 from llcg_dist.comm.remote_rows import FeatureTraffic
 from llcg_dist.config.schema import Config
+from llcg_dist.data import progress
 from llcg_dist.data.derived import read_derived, shard_name
 from llcg_dist.data.machine_view import part_view
 from llcg_dist.data.partition import store_path

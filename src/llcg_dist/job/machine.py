@@ -8,11 +8,11 @@ from typing import Any
 
 from torch import Tensor
 
-from llcg_dist import progress
 from llcg_dist.algorithms.base import Algorithm
 from llcg_dist.comm.error_feedback import MachineCompressor
 from llcg_dist.comm.messages import Finish, Gradient, Measure, Message, Restore, Restored, Train, Trained, TrainStats
 from llcg_dist.comm.remote_rows import FeatureTraffic
+from llcg_dist.data import progress
 from llcg_dist.errors import ProtocolError
 from llcg_dist.job.checkpoint import CheckpointWriter
 from llcg_dist.stopwatch import Elapsed, now

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from torch import Tensor
 
-from llcg_dist import progress
+from llcg_dist.data import progress
 from llcg_dist.job.round_clock import RoundClock
 from llcg_dist.records.rows import RoundResult
 

@@ -14,7 +14,8 @@ import torch
 from torch import Tensor
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from llcg_dist import progress, seeding
+from llcg_dist import seeding
+from llcg_dist.data import progress
 from llcg_dist.data.graph import Graph
 from llcg_dist.data.rows import Array
 from llcg_dist.models.base import Model

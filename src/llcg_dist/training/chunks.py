@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from torch import Tensor
 
-from llcg_dist import progress
+from llcg_dist.data import progress
 from llcg_dist.data.rows import Array
 from llcg_dist.sampling.block import EDGES_PER_NODE
 

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from llcg_dist import progress
+from llcg_dist.data import progress
 from llcg_dist.data.rows import Array
 from llcg_dist.data.views import View
 from llcg_dist.sampling.minibatch import Sampler, load_batch

@@ -10,8 +10,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from llcg_dist import progress
 from llcg_dist.config.train import OptimizerState, TrainConfig
+from llcg_dist.data import progress
 from llcg_dist.data.views import View
 from llcg_dist.sampling.minibatch import BatchStream, Sampler
 from llcg_dist.training.flat_vector import contiguous_parameters, statistics_mask

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from llcg_dist import progress
 from llcg_dist.comm.liveness import Heartbeat, Limits
-from llcg_dist.progress import Report
+from llcg_dist.data import progress
+from llcg_dist.data.progress import Report
 
 NAMES = {1: "rank 1 (part 0)", 2: "rank 2 (part 1)"}
 LIMITS = Limits(silence=10, stall=30)

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from llcg_dist import progress
 from llcg_dist.config.compose import load_config
+from llcg_dist.data import progress
 from llcg_dist.data.store import read_shard
 from llcg_dist.errors import TrainingError, UserError
 from llcg_dist.job.evaluation_process import QUEUE, EvaluationProcess, EvaluationsBeside, Task

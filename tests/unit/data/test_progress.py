@@ -2,8 +2,8 @@
 
 import pytest
 
-from llcg_dist import progress
-from llcg_dist.progress import Report
+from llcg_dist.data import progress
+from llcg_dist.data.progress import Report
 
 
 def test_work_moves_on() -> None:

@@ -21,8 +21,8 @@ from bench.harness import Claim, Spread, publish, table
 from bench.jobs import cut, train
 from bench.rounds import SETTINGS
 
-EIGHT = ["cluster.num_machines=8", "algorithm=llcg", "algorithm.rho=1", "logger=none", "num_rounds=6"]
-SMALL = [*SETTINGS, *EIGHT, "algorithm.K=12"]
+EIGHT = ["cluster.num_machines=8", "algorithm=llcg", "algorithm.rho=1", "logger=none", "num_rounds=8"]
+SMALL = [*SETTINGS, *EIGHT]
 BESIDE = ["algorithm.correction=beside", "algorithm.S=fill", "evaluate.process=on"]
 WAYS = {
     "the server evaluates and then corrects": ["algorithm.S=2", "evaluate.process=off"],

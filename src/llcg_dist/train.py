@@ -73,7 +73,9 @@ def _run_and_explain(overrides: Sequence[str]) -> int:
 
 
 def _fail(me: Rank, message: str, exit_code: int) -> int:
-    """Tells the user, the launcher, and the other ranks."""
+    """Tells the user, the launcher, and the other ranks. A launcher that has seen another rank's end must not stop this
+    one between what it prints and what it writes: the same line would be printed twice."""
+    ignore_signals()
     code = fail(message, exit_code)
     me.record_failure(message)
     return code

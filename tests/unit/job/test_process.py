@@ -135,3 +135,17 @@ def test_a_main_thread_that_hears_nothing_is_left_behind() -> None:
     )
     assert (code, err) == (1, "llcg: error: rank 0 (server): rank 2 is gone\n")
     assert seconds < 50
+
+
+def test_a_rank_that_says_why_it_ends_is_not_stopped_before_it_has_told_the_launcher(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    found = []
+    monkeypatch.setattr(train, "fail", lambda message, exit_code: found.append(signal.getsignal(signal.SIGTERM)) or 1)
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)}
+    try:
+        assert train._fail(process.Rank(), "a reason", 1) == 1
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    assert found == [signal.SIG_IGN]

@@ -1,5 +1,12 @@
 """Exceptions with a message for the user, grouped by what can be done about them, and one-line messages."""
 
+import errno
+import re
+
+_SOURCE_PLACES = re.compile(r"^(\[[^\]]*\.(cc|cpp|h|hpp):\d+\]\s*)+")
+"""What Gloo's and torch's messages begin with: the place in their sources."""
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+
 
 class UserError(Exception):
     """A setting or file that cannot work. One line: what, where, what to do. `llcg` ends with exit code 2."""
@@ -27,5 +34,15 @@ def one_line(error: Exception) -> str:
 
 
 def first_line(error: Exception) -> str:
-    """The first line of the exception's message, or its class: torch's messages go on with a stack trace."""
-    return (str(error).strip().splitlines() or [type(error).__name__])[0]
+    """The first line of the exception's message, or its class, without the place in the sources that Gloo puts before
+    it: torch's messages go on with a stack trace."""
+    lines = str(error).strip().splitlines()
+    return _SOURCE_PLACES.sub("", lines[0]) if lines else type(error).__name__
+
+
+def os_error_line(error: OSError) -> str:
+    """The file and what the system says of it; of a full disk also what to do."""
+    place = f"{error.filename}: " if error.filename else ""
+    reason = error.strerror or one_line(error) or type(error).__name__
+    advice = "; make room, and start the same command again" if error.errno in _FULL else ""
+    return f"{place}{reason}{advice}"

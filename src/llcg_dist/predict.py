@@ -1,19 +1,16 @@
 """`llcg predict`: class and probability of every node of a run's graph, or of a new one with the same features."""
 
-import pickle
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import torch
-from omegaconf import OmegaConf
-from omegaconf.errors import OmegaConfBaseException
 from torch import Tensor
 
 from llcg_dist.config.compose import load_config
-from llcg_dist.config.datasets import DATASETS
+from llcg_dist.config.recorded import read_config
 from llcg_dist.config.schema import Config
 from llcg_dist.data.datasets import load_to_predict
 from llcg_dist.data.graph import UNUSED, Graph
@@ -22,6 +19,7 @@ from llcg_dist.data.rows import Array
 from llcg_dist.data.store import read_shard
 from llcg_dist.errors import UserError, one_line
 from llcg_dist.models import build_model
+from llcg_dist.models.rules import check_model
 from llcg_dist.records.classes import CLASSES_FILE, SHOWN_CLASSES, class_table, write_class_results
 from llcg_dist.records.console import table
 from llcg_dist.training.class_scores import class_results
@@ -56,10 +54,10 @@ class TrainedModel:
         self,
         run_dir: Path,
         which: str = "best",
-        locations: Sequence[str] = (),
+        locations: Mapping[str, str] | None = None,
         say: Callable[[str], None] = lambda line: None,
     ) -> None:
-        """`which`: best or final. `locations`: overrides of where the run's parts lie now."""
+        """`which`: best or final. `locations`: where the run's parts lie now, by setting."""
         if which not in _MODEL_FILES:
             raise UserError(f"which={which}: must be best or final")
         self._run_dir, self.file = run_dir, run_dir / _MODEL_FILES[which]
@@ -105,18 +103,17 @@ def _shown(number: int) -> str:
     return f", the {SHOWN_CLASSES} most frequent of {number}" if number > SHOWN_CLASSES else ""
 
 
-def read_run_config(run_dir: Path, overrides: Sequence[str] = ()) -> Config:
-    """The settings in a run's config.yaml, with these key=value overrides."""
+def read_run_config(run_dir: Path, locations: Mapping[str, str] | None = None) -> Config:
+    """The settings in a run's config.yaml, checked as those of a new job; `locations` replace its paths."""
     path = run_dir / "config.yaml"
     if not path.is_file():
         raise UserError(f"run_dir={run_dir}: no file {path}; name the folder of a finished run")
+    config = read_config(path, locations)
     try:
-        recorded = OmegaConf.load(path)
-        schema = OmegaConf.structured(Config(dataset=DATASETS[recorded.dataset.source]()))
-        merged = OmegaConf.merge(schema, recorded, OmegaConf.from_dotlist(list(overrides)))
-        return cast(Config, OmegaConf.to_object(merged))
-    except (OmegaConfBaseException, KeyError, ValueError) as error:
-        raise UserError(f"{path}: not the settings of a run ({one_line(error)})") from None
+        check_model(config)
+    except UserError as error:
+        raise UserError(f"{path}: {error}") from None
+    return config
 
 
 def prediction_table(logits: Tensor, graph: Graph, trained: Graph) -> pd.DataFrame:
@@ -152,7 +149,7 @@ class _Request:
         has_split = any("split" in setting or "mask" in setting for setting in self.new_graph)
         self.scored_nodes = "labelled" if self.new_graph and not has_split else ""
         """What is said of the nodes that have class results, where they are not those of a split."""
-        self.locations = [f"{key}={settings.pop(key)}" for key in _LOCATION_KEYS if key in settings]
+        self.locations = {key: settings.pop(key) for key in _LOCATION_KEYS if key in settings}
         if settings:
             raise UserError(f"{next(iter(settings))}: not a setting of llcg predict (llcg predict --help)")
 
@@ -172,7 +169,7 @@ def _load_state(model: torch.nn.Module, path: Path) -> None:
         raise UserError(f"{path}: no such file; {advice}")
     try:
         model.load_state_dict(torch.load(path, map_location="cpu", weights_only=True))
-    except (RuntimeError, pickle.UnpicklingError, EOFError, TypeError, AttributeError) as error:
+    except Exception as error:  # a damaged archive raises almost anything
         raise UserError(f"{path}: not a state_dict of the model in config.yaml ({one_line(error)[:200]})") from None
 
 

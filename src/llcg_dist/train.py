@@ -8,9 +8,18 @@ from collections.abc import Sequence
 
 from llcg_dist.config.compose import load_config
 from llcg_dist.config.own_files import find_own_files
-from llcg_dist.errors import PeerLostError, PeerTimeoutError, TrainingError, UserError
+from llcg_dist.errors import PeerLostError, PeerTimeoutError, TrainingError, UserError, os_error_line
 from llcg_dist.job.checkpoint import CheckpointWriter
-from llcg_dist.job.process import Rank, Stopped, die_with_launcher, fail, ignore_signals, install_signal_handlers
+from llcg_dist.job.process import (
+    Rank,
+    Stopped,
+    die_with_launcher,
+    fail,
+    ignore_signals,
+    install_signal_handlers,
+    log_file,
+    log_thread_failures,
+)
 from llcg_dist.job.run import run
 
 log = logging.getLogger("llcg_dist.train")  # __name__ is __main__ in a rank
@@ -23,6 +32,7 @@ sees the other rank's end first."""
 def main(overrides: Sequence[str]) -> int:
     """Exit code 0; 2 for a user's mistake; 143 or 130 after SIGTERM or SIGINT; 1 for anything else."""
     die_with_launcher()
+    log_thread_failures()
     try:
         try:
             install_signal_handlers()
@@ -47,18 +57,25 @@ def _run_and_explain(overrides: Sequence[str]) -> int:
         return _fail(me, str(error), exit_code=2)
     except PeerLostError as error:
         cause = None if isinstance(error, PeerTimeoutError) else me.failure_of_another(_CAUSE_WAIT_SECONDS)
-        return _fail(me, cause or f"{me}: {error}", exit_code=1)
+        return _fail(me, cause or f"{me}: {me.with_parts(str(error))}", exit_code=1)
     except TrainingError as error:
         return _fail(me, f"{me}: {error}", exit_code=1)
-    except Exception as error:
+    except OSError as error:
         log.exception("%s failed", me)
-        traceback.print_exc()
-        return _fail(me, f"{me}: {type(error).__name__}: {error}", exit_code=1)
+        return _fail(me, f"{me}: {os_error_line(error)}", exit_code=1)
+    except (Exception, SystemExit) as error:  # a library, or a user's class, may ask to exit
+        log.exception("%s failed", me)
+        if not log_file():
+            traceback.print_exc()
+        where = f" (traceback in {log_file()})" if log_file() else ""
+        return _fail(me, f"{me}: {type(error).__name__}: {error}{where}", exit_code=1)
     return 0
 
 
 def _fail(me: Rank, message: str, exit_code: int) -> int:
-    """Tells the user, the launcher, and the other ranks."""
+    """Tells the user, the launcher, and the other ranks. A launcher that has seen another rank's end must not stop this
+    one between what it prints and what it writes: the same line would be printed twice."""
+    ignore_signals()
     code = fail(message, exit_code)
     me.record_failure(message)
     return code

@@ -2,14 +2,12 @@
 
 import contextlib
 import shutil
-import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from llcg_dist.errors import UserError
+from tests.helpers.disks import small_disk
 from tests.helpers.resuming import JOB, ROUNDS, assert_undisturbed
 from tests.helpers.run_files import model_bytes, rows, rows_without_times, summary
 from tests.helpers.training import on_loopback, train_in_process
@@ -20,20 +18,6 @@ TINY = ["experiment=tiny"]
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return on_loopback(tmp_path_factory.mktemp("undisturbed"), "run", *JOB)
-
-
-@contextmanager
-def small_disk(folder: Path, kilobytes: int) -> Iterator[Path]:
-    folder.mkdir()
-    mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", f"size={kilobytes}k", "tmpfs", str(folder)], capture_output=True
-    )
-    if mounted.returncode:
-        pytest.skip("this user may not mount a tmpfs")
-    try:
-        yield folder
-    finally:
-        subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])

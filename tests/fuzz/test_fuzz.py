@@ -21,6 +21,8 @@ import torch
 
 from llcg_dist import train
 from llcg_dist.algorithms.registry import build_algorithm
+from llcg_dist.cli.watch.state import read_state
+from llcg_dist.cli.watch.view import plain_lines
 from llcg_dist.comm.ledger import Ledger
 from llcg_dist.comm.loopback import LoopbackTransport
 from llcg_dist.config.compose import load_config
@@ -34,6 +36,7 @@ from llcg_dist.job.checkpoint import SERVER_OWNER, CheckpointFiles, _hash
 from llcg_dist.job.open_run import OpenRun
 from llcg_dist.job.run_dir import inspect_run_dir
 from llcg_dist.job.server_factory import build_server, start_after
+from llcg_dist.predict import read_run_config
 from llcg_dist.records.rows import read_rows
 from llcg_dist.report import find_runs, write_report
 from tests.helpers.mutate import mutate_bytes, mutate_json
@@ -193,13 +196,19 @@ def test_records(good: Path, tmp_path: Path) -> None:
     names = ("metrics.jsonl", "config.yaml", "summary.json", "partition.json", "classes.json", "starts.json")
     contents = {name: (run_dir / name).read_bytes() for name in names}
 
+    readers: list[Callable[[], object]] = [
+        lambda: inspect_run_dir(config, run_dir),
+        lambda: read_rows(run_dir, 2),
+        lambda: find_runs([run_dir]),
+        lambda: plain_lines(read_state(run_dir)),
+        lambda: read_run_config(run_dir),
+    ]
+
     def attempt(chance: random.Random) -> None:
         name = chance.choice(sorted(contents))
         mutate = mutate_json if name.endswith(".json") else mutate_bytes
         with damaged(run_dir / name, mutate(chance, contents[name])):
-            inspect_run_dir(config, run_dir)
-            read_rows(run_dir, 2)
-            find_runs([run_dir])
+            chance.choice(readers)()
             if chance.random() < 0.01:  # drawing takes a while
                 write_report([run_dir])
 

@@ -1,5 +1,8 @@
 """Models as users write them: PyG modules, one that reads blocks, and some that cannot work."""
 
+import ctypes
+import os
+import threading
 from collections.abc import Sequence
 
 import torch
@@ -110,3 +113,34 @@ class OneVector(nn.Module):
 
 def no_module(in_channels: int, out_channels: int) -> int:
     return in_channels
+
+
+class Stuck(nn.Module):
+    """Does not come back from its forward pass, in the process of one rank, once it has been called often enough: it
+    waits for a lock that nobody lets go, in Python or, where no signal wakes it, in the C library."""
+
+    def __init__(
+        self, in_channels: int, out_channels: int, rank: int, calls: int, in_c: bool = False, raises: bool = False
+    ) -> None:
+        super().__init__()
+        self.conv = SAGEConv(in_channels, out_channels)
+        self._rank, self._calls, self._in_c, self._raises = rank, calls, in_c, raises
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        of_interest = self.training if self._rank else not self.training and len(x) > 500  # steps, evaluations
+        if of_interest and os.environ.get("RANK") == str(self._rank):
+            self._calls -= 1
+            if self._calls < 0:
+                self._misbehave()
+        return self.conv(x, edge_index)
+
+    def _misbehave(self) -> None:
+        if self._raises:
+            raise RuntimeError("the sky\nis falling")
+        if self._in_c:
+            mutex = ctypes.create_string_buffer(64)  # zeros are PTHREAD_MUTEX_INITIALIZER
+            for _ in range(2):
+                ctypes.CDLL(None).pthread_mutex_lock(mutex)
+        lock = threading.Lock()
+        while lock.acquire():
+            pass

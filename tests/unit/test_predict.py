@@ -1,6 +1,7 @@
 """llcg predict: the user's ids and class names, the scores of training, and the run's own model."""
 
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import pandas as pd
 import pytest
 import torch
 
+from llcg_dist.api.run import load
 from llcg_dist.cli.main import run
 from llcg_dist.errors import UserError
 from llcg_dist.predict import read_run_config
@@ -144,7 +146,7 @@ def test_parts_that_were_moved(home: Path, run_dir: Path, tmp_path: Path) -> Non
     (copy / "config.yaml").write_text(text.replace(str(home), "/nowhere"))
     with pytest.raises(UserError, match="^/nowhere/edges.parquet: no such file"):
         predictions(copy, f"partition.root={tmp_path / 'none'}")
-    assert read_run_config(copy, [f"partition.root={tmp_path}"]).partition.root == str(tmp_path)
+    assert read_run_config(copy, {"partition.root": str(tmp_path)}).partition.root == str(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -189,6 +191,37 @@ def test_models_that_are_not_the_runs(run_dir: Path, tmp_path: Path) -> None:
     (copy / "config.yaml").write_text("dataset: {source: moon}\n")
     with pytest.raises(UserError, match=f"^{copy}/config.yaml: not the settings of a run"):
         predictions(copy)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "rule"),
+    [
+        ("name: files", "name: x/../../../stolen", "dataset.name=x/../../../stolen: must be made of letters"),
+        ("  root: ", "  root: ${oc.env:HOME}", "recorded settings have values, and no interpolation"),
+        ("hidden: 8", "hidden: -8", "model.hidden=-8: must be at least 1"),
+        ("arch: null", "arch: XX", "model.arch=XX: must be made of"),
+        ("num_rounds: 14", "num_rounds: 14\nshell: rm", "unknown key shell"),
+    ],
+)
+def test_settings_that_no_job_could_have(
+    home: Path, run_dir: Path, tmp_path: Path, key: str, value: str, rule: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """They are checked as those of a job are; nothing is looked up, and no store is written anywhere."""
+    copy = tmp_path / "deep" / "er" / "run"
+    shutil.copytree(run_dir, copy)
+    text = (copy / "config.yaml").read_text().replace(str(home / "parts"), str(copy / "parts"))
+    assert key in text
+    changed = re.sub(f"{key}.*" if key.endswith(" ") else rf"{key}\b", lambda _: value, text, count=1)
+    (copy / "config.yaml").write_text(changed)
+    before = sorted(tmp_path.rglob("*"))
+    assert run(["predict", f"run_dir={copy}"]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith(f"llcg: error: {copy}/config.yaml: ")
+    assert rule in error
+    assert error.count("\n") == 1
+    with pytest.raises(UserError, match=re.escape(rule)):
+        load(copy)
+    assert sorted(tmp_path.rglob("*")) == before
 
 
 def test_help(capsys: pytest.CaptureFixture[str]) -> None:

@@ -14,12 +14,11 @@ from llcg_dist.api.settings import Target, data_overrides, overrides_of, require
 from llcg_dist.config.cluster import Backend
 from llcg_dist.config.compose import load_config
 from llcg_dist.config.own_data import MemoryConfig
-from llcg_dist.config.schema import Config
 from llcg_dist.data.datasets.memory import in_memory
 from llcg_dist.data.datasets.objects import to_graph
 from llcg_dist.data.partition import ensure_store
 from llcg_dist.errors import UserError
-from llcg_dist.job.run_dir import choose_run_dir
+from llcg_dist.job.run_dir import choose_run_dir, claim_run_dir
 from llcg_dist.records.console import say
 
 
@@ -65,20 +64,21 @@ def _dataset(data: Any, job: list[str]) -> Iterator[list[str]]:
     if named is not None:
         yield named
         return
+    for chosen in (setting.replace("'", "") for setting in job if setting.startswith("dataset=")):
+        raise UserError(f"{chosen}: data is a graph already; give data or a data set, not both")
     config = load_config(["dataset=memory", *job]).dataset
-    if not isinstance(config, MemoryConfig):
-        raise UserError(f"dataset={config.source}: data is a graph already; give data or a data set, not both")
+    assert isinstance(config, MemoryConfig)
     with in_memory(to_graph(data, config)) as digest:
         yield ["dataset=memory", f"dataset.digest={digest}"]
 
 
 def _train(overrides: list[str]) -> Run:
     config = load_config(overrides)
-    folder = _run_dir(config)
+    existed = config.run_dir is not None and Path(config.run_dir).exists()
+    folder = claim_run_dir(config, choose_run_dir(config))
     if config.run_dir is None:
         config.run_dir = str(folder)
         overrides = [*overrides, *overrides_of({"run_dir": folder})]
-    existed = folder.exists()
     try:
         if config.cluster.backend == Backend.loopback:
             train_here(config)
@@ -92,13 +92,3 @@ def _train(overrides: list[str]) -> Run:
             shutil.rmtree(folder, ignore_errors=True)
         raise
     return Run(folder, Path(config.partition.root).absolute())
-
-
-def _run_dir(config: Config) -> Path:
-    """run_dir, or a new folder: a notebook may start several runs within the second that names them."""
-    first = folder = choose_run_dir(config)
-    number = 2
-    while config.run_dir is None and folder.exists():
-        folder = first.with_name(f"{first.name}_{number}")
-        number += 1
-    return folder

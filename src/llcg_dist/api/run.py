@@ -1,6 +1,5 @@
 """A run that has been trained: its records, its model, its predictions and its report."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ from llcg_dist.data.rows import Array
 from llcg_dist.errors import UserError
 from llcg_dist.models import plain_module
 from llcg_dist.predict import TrainedModel, prediction_table, read_run_config
-from llcg_dist.records.reading import readable_rows
+from llcg_dist.records.reading import read_object, readable_rows
 from llcg_dist.report import write_report
 
 
@@ -52,7 +51,7 @@ class Run:
 
     def __init__(self, run_dir: str | Path, partition_root: str | Path | None = None) -> None:
         self.path = Path(run_dir).absolute()
-        self._locations = [f"partition.root={partition_root}"] if partition_root is not None else []
+        self._locations = {"partition.root": str(partition_root)} if partition_root is not None else {}
 
     def __repr__(self) -> str:
         return f"llcg_dist.load({str(self.path)!r})"
@@ -65,11 +64,10 @@ class Run:
     @property
     def summary(self) -> dict[str, Any]:
         """summary.json: the scores, the bytes and the seconds of the whole run."""
-        try:
-            summary: dict[str, Any] = json.loads((self.path / "summary.json").read_text())
-        except (OSError, ValueError):
+        summary = read_object(self.path / "summary.json")
+        if summary is None:
             rule = "has no summary: the run is not finished; call fit with this run_dir to go on"
-            raise UserError(f"run_dir={self.path}: {rule}") from None
+            raise UserError(f"run_dir={self.path}: {rule}")
         return summary
 
     @property

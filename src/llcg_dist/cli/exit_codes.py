@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from llcg_dist.errors import TrainingError, UserError
+from llcg_dist.errors import TrainingError, UserError, os_error_line
 from llcg_dist.records.console import end_progress_line, print_error
 
 
@@ -18,6 +18,11 @@ def exit_code_of(command: Callable[[], int]) -> int:
         return 2
     except TrainingError as error:
         print_error(str(error))
+        return 1
+    except BrokenPipeError:  # the reader of a pipe has closed it, which is no error
+        raise
+    except OSError as error:
+        print_error(os_error_line(error))
         return 1
     except KeyboardInterrupt:
         end_progress_line()

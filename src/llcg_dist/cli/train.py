@@ -37,8 +37,10 @@ def train_job(overrides: list[str], forked: bool = False) -> int:
 
         return run_rank(overrides)
     from llcg_dist.cli.launch.elastic import launch
+    from llcg_dist.job.run_dir import claim_run_dir
 
-    existed = run_dir.exists()
+    existed = config.run_dir is not None and run_dir.exists()
+    run_dir = claim_run_dir(config, run_dir)
     code = launch(num_processes, config.cluster, run_dir, overrides)
     if code == 2 and not existed:
         shutil.rmtree(run_dir, ignore_errors=True)

@@ -15,10 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from llcg_dist.comm.control import barrier, gather_json
-from llcg_dist.comm.liveness import beat_interval
+from llcg_dist.comm.liveness import Limits
 from llcg_dist.comm.rendezvous import POLL_SECONDS
 from llcg_dist.comm.sockets import Connection, since, tcp_connections
 from llcg_dist.comm.torch_dist import Cluster
+from llcg_dist.data import progress
 from llcg_dist.errors import TrainingError, UserError
 
 HEADER_BYTES = 144
@@ -54,8 +55,8 @@ class Reading:
 class Audit:
     """One rank's part in it. To be made before the rank joins the others, so that nothing is missed."""
 
-    def __init__(self, timeout: float) -> None:
-        self._beat_interval = beat_interval(timeout)
+    def __init__(self, limits: Limits) -> None:
+        self._beat_interval = limits.beat_interval
         self._before, self._started = tcp_connections(), time.monotonic()
         self.joined()
         self._verdict: dict[str, Any] | None = None
@@ -68,9 +69,10 @@ class Audit:
     def take_part(self, cluster: Cluster) -> dict[str, Any] | None:
         """All ranks together, after their last exchange. The server gets the verdict, as wire.json will hold it."""
         barrier(cluster)  # all that ranks sent each other has arrived
-        cluster.meet()
-        own = asdict(self._read(cluster))
-        cluster.meet()  # no rank sends more before all have read their sockets
+        with progress.waiting():
+            cluster.meet()
+            own = asdict(self._read(cluster))
+            cluster.meet()  # no rank sends more before all have read their sockets
         messages, counted = cluster.ledger.since_start()
         readings = [Reading(**row) for row in gather_json(cluster, own)]
         if readings:

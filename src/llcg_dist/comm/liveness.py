@@ -1,38 +1,80 @@
-"""Who is silent? A limit on a rank's silence, never on the length of a round.
+"""Who is silent, and who does not move on? Limits on a rank's silence and on its standing still, never on a round.
 
-Every rank writes a growing number to a shared store, from a thread that runs while the main thread computes or waits.
-The server reads everyone's, a machine reads the server's: two look-ups per machine and beat, however many there are.
+Every rank writes a growing number and where its main thread is to a shared store, from a thread that runs while the
+main thread computes or waits. The server reads everyone's, a machine reads the server's: two look-ups per machine and
+beat, however many there are.
+
+A rank that waits for another stands still for that one's sake, and is not blamed. Where all ranks wait, nobody is left
+to wait for: the server, which sees them all, then ends the job.
 """
 
 import logging
 import threading
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 from llcg_dist.comm.rendezvous import Store
+from llcg_dist.data import progress
+from llcg_dist.data.progress import Report
 
 log = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True)
+class Limits:
+    """Seconds after which a rank is given up."""
+
+    silence: float
+    """cluster.timeout: without a beat."""
+    stall: float | None = None
+    """cluster.stall_timeout: with beats, in the same place; None: for as long as it takes."""
+
+    @property
+    def beat_interval(self) -> float:
+        """Seconds between a rank's beats."""
+        return min(1.0, self.silence / 5, (self.stall or self.silence) / 5)
+
+
+@dataclass(frozen=True)
+class Heard:
+    """A rank's last beat, and when it came; where the rank is, and since when."""
+
+    beat: bytes
+    when: float
+    report: Report
+    since: float
+
+    def and_now(self, beat: bytes, now: float) -> "Heard":
+        """With what was read a moment ago: a new beat, or the same as before."""
+        if beat == self.beat:
+            return self
+        try:
+            found = Report.decode(beat.decode().partition(" ")[2])
+        except ValueError:  # of a store without seals, anybody may have written it: a sign of life, no more
+            found = self.report
+        moved = found.moves != self.report.moves
+        return Heard(beat, now, found, now if moved else self.since)
+
+
 class Heartbeat:
-    """Calls `on_silence(message)` once, from its thread, when a watched rank ({rank: name}) or the store itself says
-    nothing for `limit` seconds."""
+    """Calls `on_failure(message)` once, from its thread, when a watched rank ({rank: name}) or the store itself says
+    nothing for too long, or a watched rank does not move on."""
 
     def __init__(
         self,
         store: Store,
         rank: int,
         watched: Mapping[int, str],
-        limit: float,
-        on_silence: Callable[[str], None],
+        limits: Limits,
+        on_failure: Callable[[str], None],
     ) -> None:
-        self._store, self._rank, self._limit, self._on_silence = store, rank, limit, on_silence
+        self._store, self._rank, self._limits, self._on_failure = store, rank, limits, on_failure
         self._names = watched
         now = time.monotonic()
-        self._heard = {other: (b"", now) for other in watched}
+        self._heard = {other: Heard(b"", now, Report(), now) for other in (rank, *watched)}
         self._store_answered = now
         self._done = threading.Event()
-        self._interval = beat_interval(limit)
         # The store call itself can hang where a network is cut, hence one thread to beat and one to judge.
         self._threads = [threading.Thread(target=work, daemon=True) for work in (self._beat, self._judge)]
 
@@ -45,40 +87,56 @@ class Heartbeat:
 
     def _beat(self) -> None:
         count = 0
-        while not self._done.wait(self._interval if count else 0):
+        while not self._done.wait(self._limits.beat_interval if count else 0):
             count += 1
             try:
-                self._store.set(_key(self._rank), str(count))
-                for other, (last, _) in list(self._heard.items()):
+                own = f"{count} {progress.report().encode()}"
+                self._store.set(_key(self._rank), own)
+                self._hear(self._rank, own.encode())
+                for other in self._names:
                     if self._store.check([_key(other)]):
-                        value = self._store.get(_key(other))
-                        if value != last:
-                            self._heard[other] = (value, time.monotonic())
+                        self._hear(other, self._store.get(_key(other)))
                 self._store_answered = time.monotonic()
             except RuntimeError as error:  # torch raises its DistNetworkError and kin from RuntimeError
                 log.warning("heartbeat: %s", str(error).splitlines()[0])
 
+    def _hear(self, rank: int, beat: bytes) -> None:
+        self._heard[rank] = self._heard[rank].and_now(beat, time.monotonic())
+
     def _judge(self) -> None:
-        while not self._done.wait(self._interval / 2):
-            message = self.verdict(time.monotonic())
+        while not self._done.wait(self._limits.beat_interval / 2):
+            now = time.monotonic()
+            message = self.silent(now) or self.stalled(now)
             if message and not self._done.is_set():
                 self._done.set()
-                self._on_silence(message)
+                self._on_failure(message)
 
-    def verdict(self, now: float) -> str | None:
+    def silent(self, now: float) -> str | None:
         """Whom nobody has heard for too long, and for how long."""
-        if now - self._store_answered > self._limit:
+        limit = self._limits.silence
+        if now - self._store_answered > limit:
             return f"no answer from the job's store on rank 0's host for {now - self._store_answered:.0f} s"
-        silent = {rank: now - when for rank, (_, when) in self._heard.items() if now - when > self._limit}
-        if not silent:
+        last = {rank: now - self._heard[rank].when for rank in self._names}
+        names = [f"{self._names[rank]} for {last[rank]:.0f} s" for rank in sorted(last) if last[rank] > limit]
+        return f"nothing heard from {', '.join(names)} (cluster.timeout={limit:g})" if names else None
+
+    def stalled(self, now: float) -> str | None:
+        """Who is alive and does not move on, where, and for how long."""
+        limit = self._limits.stall
+        if limit is None:
             return None
-        names = ", ".join(f"{self._names[rank]} for {seconds:.0f} s" for rank, seconds in sorted(silent.items()))
-        return f"nothing heard from {names} (cluster.timeout={self._limit:g})"
-
-
-def beat_interval(limit: float) -> float:
-    """Seconds between a rank's beats where silence is limited to `limit`."""
-    return min(1.0, limit / 5)
+        still = {rank: heard for rank, heard in self._heard.items() if now - heard.since > limit}
+        setting = f"(cluster.stall_timeout={limit:g})"
+        stuck = [
+            f"{self._names[rank]} at {still[rank].report.place} for {now - still[rank].since:.0f} s"
+            for rank in sorted(still)
+            if rank in self._names and not still[rank].report.waits
+        ]
+        if stuck:
+            return f"alive, but not moving on: {', '.join(stuck)} {setting}"
+        if self._rank == 0 and len(still) == len(self._heard) > 1 and all(h.report.waits for h in still.values()):
+            return f"all ranks wait for each other, and none has moved on for {limit:.0f} s {setting}"
+        return None
 
 
 def _key(rank: int) -> str:

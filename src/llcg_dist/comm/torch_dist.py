@@ -20,7 +20,7 @@ from torch import Tensor
 
 from llcg_dist.comm.job_store import connect_store, ignored_values
 from llcg_dist.comm.ledger import Ledger
-from llcg_dist.comm.liveness import Heartbeat
+from llcg_dist.comm.liveness import Heartbeat, Limits
 from llcg_dist.comm.network import use_interface
 from llcg_dist.comm.rendezvous import choose_backend, fresh_prefix, negotiate, pick_server, swapped_rank
 from llcg_dist.comm.waiter import FOREVER, Waiter
@@ -133,17 +133,17 @@ class Cluster:
         store = dist.PrefixStore("machines", self._job_store)
         return MachineGroup(self, self._gloo(store, self.rank - 1, self.size - 1, FOREVER))
 
-    def watch(self, names: Mapping[int, str], limit: float, on_silence: Callable[[str], None]) -> None:
-        """From now on `on_silence` hears of the named ranks that are silent for longer than `limit` seconds."""
+    def watch(self, names: Mapping[int, str], limits: Limits, on_failure: Callable[[str], None]) -> None:
+        """From now on `on_failure` hears of the named ranks that are silent, or stay where they are, for too long."""
         if self._heartbeat:
             self._heartbeat.stop()
         # A connection of its own: the job's store may be busy in the main thread.
-        self._beat_store = connect_store(timedelta(seconds=limit), False, self._key)
+        self._beat_store = connect_store(timedelta(seconds=limits.silence), False, self._key)
         store = dist.PrefixStore(self._prefix, self._beat_store)
         beats = self._beat_store
         # Someone whose beats are forged may be alive: the message then says so.
         self._heartbeat = Heartbeat(
-            store, self.rank, names, limit, lambda message: on_silence(message + ignored_values(beats))
+            store, self.rank, names, limits, lambda message: on_failure(message + ignored_values(beats))
         )
         self._heartbeat.start()
 

@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
+from llcg_dist.data import progress
+
 FOREVER = timedelta(days=365)
-"""A rank may wait as long as a round takes: silence is what is limited, by the heartbeat. Sends and receives would take
-the time that their group had to connect."""
+"""A rank may wait as long as a round takes: the heartbeat limits silence, and standing still. Sends and receives would
+take the time that their group had to connect."""
 
 
 class Waiter:
@@ -25,7 +27,8 @@ class Waiter:
     def wait(self, works: Sequence[Any]) -> tuple[int, RuntimeError] | None:
         """Waits for all of them; returns the place and the error of the first that failed."""
         self._given.put(works)
-        return self._done.get()
+        with progress.waiting():
+            return self._done.get()
 
     def _run(self) -> None:
         while True:

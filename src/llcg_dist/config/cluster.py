@@ -73,6 +73,9 @@ class ClusterConfig(Section):
     least `threads`; in a job of one process, or with model=own, `threads`. No bit of our models depends on it."""
     timeout: float = 120.0
     """Seconds a rank may be silent (not: a round may take) before the job fails and names it."""
+    stall_timeout: float | None = 1800.0
+    """Seconds a rank may be alive and not move on (a step, a chunk of an evaluation, a block of a file) before the job
+    fails and names it; waiting for another rank does not count. null: as long as it takes."""
     join_timeout: float = 600.0
     """Seconds to wait for all ranks to join and to be ready."""
     max_restarts: int = 0
@@ -102,7 +105,7 @@ class ClusterConfig(Section):
         self.at_least(1, "num_machines")
         self.at_least(0, "max_restarts", "max_returns", "threads")
         self.at_most(1024, "threads")  # more would crash inside a library, without a message that helps
-        self.positive("timeout", "join_timeout", "link_mbit")
+        self.positive("timeout", "stall_timeout", "join_timeout", "link_mbit")
         count = self.server_threads
         fits = count == AUTO or (isinstance(count, int) and not isinstance(count, bool) and 1 <= count <= 1024)
         self.require(fits, "server_threads", "must be auto, or a whole number from 1 to 1,024")

@@ -18,10 +18,10 @@ LOCATION_KEYS = {
 # where there are any, which the rows say.
 _RESUMABLE = LOCATION_KEYS | {
     "resume", "verify", "checkpoint.every", "checkpoint.keep", "cluster.backend", "cluster.device", "cluster.threads",
-    "cluster.server_threads", "cluster.timeout", "cluster.join_timeout", "cluster.max_restarts", "cluster.audit",
-    "cluster.on_loss", "cluster.stand_in", "cluster.min_machines", "cluster.max_returns",
-    "cluster.link_mbit", "cluster.sealed", "logger", "sampling.prefetch", "evaluate.process", "diagnostics.every",
-    "diagnostics.repeats", "diagnostics.chunk", "diagnostics.hessian_steps",
+    "cluster.server_threads", "cluster.timeout", "cluster.stall_timeout", "cluster.join_timeout",
+    "cluster.max_restarts", "cluster.audit", "cluster.on_loss", "cluster.stand_in",
+    "cluster.min_machines", "cluster.max_returns", "cluster.link_mbit", "cluster.sealed", "logger", "sampling.prefetch",
+    "evaluate.process", "diagnostics.every", "diagnostics.repeats", "diagnostics.chunk", "diagnostics.hessian_steps",
 }  # fmt: skip
 
 

@@ -19,6 +19,7 @@ from llcg_dist.config.rules import validate
 from llcg_dist.config.schema import Config
 from llcg_dist.errors import UserError
 
+_GROUPS = ("dataset", "partition", "model", "algorithm", "experiment")
 _OPTION = re.compile(r"(model|algorithm|dataset)\.options\.|train\.optimizer_options\.")
 
 
@@ -31,6 +32,7 @@ def load_config(overrides: Sequence[str]) -> Config:
 
 def compose_config(overrides: Sequence[str]) -> Config:
     """The composed settings, with known keys and the right types; rules between values are not checked."""
+    _require_one_choice(overrides)
     with opened_conf():
         composed = compose("config", overrides=[_may_add(override) for override in overrides])
         config = cast(Config, OmegaConf.to_object(composed))
@@ -77,6 +79,15 @@ def _require_known(composed: Any, config: Any, prefix: str = "") -> None:
             raise UserError(unknown_key(f"{prefix}{key}"))
         if dataclasses.is_dataclass(getattr(config, key)):
             _require_known(value, getattr(config, key), f"{prefix}{key}.")
+
+
+def _require_one_choice(overrides: Sequence[str]) -> None:
+    """Raises UserError where a group is chosen twice: Hydra would take the last without a word."""
+    chosen: dict[str, str] = {}
+    for group, _, choice in (override.partition("=") for override in overrides):
+        if group in _GROUPS and chosen.setdefault(group, choice) != choice:
+            both = f"{group}={chosen[group]} and {group}={choice}"
+            raise UserError(f"{both}: only one of them can be chosen; leave one out")
 
 
 def _may_add(override: str) -> str:

@@ -1,5 +1,6 @@
 """Atomic writes of files and folders: a reader sees the complete old content or the complete new one."""
 
+import errno
 import json
 import os
 import shutil
@@ -58,19 +59,30 @@ def write_bytes(path: Path, content: bytes) -> None:
     """Writes to a temporary file beside `path`, syncs it and renames it to `path`."""
     stage = path.with_name(f".{path.name}.tmp")
     try:
-        stage.write_bytes(content)
-        _sync(stage)
-        stage.replace(path)
+        with naming(path):
+            stage.write_bytes(content)
+            _sync(stage)
+            stage.replace(path)
     except OSError:
         stage.unlink(missing_ok=True)
         raise
+
+
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """An OSError in the block names this file: those of a full disk name none, and NumPy's have no reason either."""
+    try:
+        yield
+    except OSError as error:
+        reason = error.strerror or f"not all of it could be written ({error})"
+        raise OSError(error.errno or errno.ENOSPC, reason, str(path)) from error
 
 
 def save_array(path: Path, array: Array, dtype: npt.DTypeLike | None = None) -> None:
     """Writes the .npy file that np.save would, in chunks of rows: the array may be larger than memory, or lazy."""
     saved_dtype = np.dtype(dtype or array.dtype)
     header = {"descr": np.lib.format.dtype_to_descr(saved_dtype), "fortran_order": False, "shape": array.shape}
-    with path.open("wb") as file:
+    with naming(path), path.open("wb") as file:
         np.lib.format.write_array_header_1_0(file, header)
         for rows in row_slices(array):
             np.ascontiguousarray(array[rows], saved_dtype).tofile(file)

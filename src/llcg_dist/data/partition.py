@@ -68,7 +68,7 @@ def ensure_store(
     if manifest["dataset"] != _dataset_identity(config.dataset):
         raise UserError(f"{path}: built from other dataset settings; remove it or set partition.root to another folder")
     for setting, digest in content_hashes(config.dataset).items():
-        if manifest.get("content", {}).get(setting) != digest:
+        if (manifest.get("content") or {}).get(setting) != digest:
             file = f"dataset.{setting}={getattr(config.dataset, setting)}"
             advice = "remove that folder, or give the new graph a dataset.name of its own"
             raise UserError(f"{file}: has changed since {path} was built from it; {advice}")
@@ -81,7 +81,9 @@ def ensure_store(
 
 def _require_same_parts(file: str | None, path: Path, manifest: dict[str, Any]) -> None:
     """Raises UserError where partition.file is here, and not what the store was built from."""
-    if file and Path(file).is_file() and file_sha256(Path(file)) != manifest["partition"]["file_sha256"]:
+    recorded = manifest.get("partition")
+    digest = recorded.get("file_sha256") if isinstance(recorded, dict) else None
+    if file and Path(file).is_file() and file_sha256(Path(file)) != digest:
         raise UserError(f"partition.file={file}: has changed since {path} was built from it; remove that folder")
 
 

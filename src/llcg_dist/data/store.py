@@ -32,23 +32,28 @@ from typing import Any
 import numpy as np
 
 from llcg_dist.config.schema import Verify
+from llcg_dist.data import progress
 from llcg_dist.data.atomic_files import save_array, write_json
-from llcg_dist.data.graph import METRICS, NAMED_ITEMS, TASKS, Graph
+from llcg_dist.data.graph import NAMED_ITEMS, Graph
 from llcg_dist.data.rows import Array
+from llcg_dist.data.shard_checks import REBUILD, arrays_fit_together, require, require_in_range
 from llcg_dist.errors import UserError
 
 SCHEMA_VERSION = 2
 _ARRAY_NAME = re.compile("[a-z_]{1,40}")  # a name becomes a path, and must not lead out of the folder
-_REBUILD = "remove the store and build it again with `llcg partition`"
 _MANIFEST_TYPES = {
     "store_id": str,
     "dataset": dict,
+    "partitioner": str,
+    "seed": int,
     "num_parts": int,
+    "num_nodes": int,
     "num_edges": int,
     "cut_edges": int,
     "label_counts": list,
     "parts": list,
 }
+_BLOCK_BYTES = 1 << 24
 _GRAPH_ARRAYS = ("indptr", "indices", "features", "labels", "split")
 
 
@@ -113,14 +118,17 @@ def _write(
 
 
 def read_shard(folder: Path, verify: Verify = Verify.sizes) -> Shard:
-    """Opens one folder and checks its files against graph.json: `sizes` dtypes and shapes, `full` also checksums."""
+    """Opens one folder and checks its files against graph.json: `sizes` dtypes and shapes, `full` also
+    checksums, and that no number leads out of an array: the checksums are those of whoever wrote the folder."""
     path = folder / "graph.json"
     meta, arrays = _read(path, _GRAPH_ARRAYS, ("num_classes", "task", "metric"), verify)
     fields: dict[str, Any] = {key: meta[key] for key in ("num_classes", "task", "metric")}
     fields |= {name: arrays.pop(name) for name in _GRAPH_ARRAYS}
     names = {what: arrays.pop(f"{what}_names") for what in NAMED_ITEMS if f"{what}_names" in arrays}
     graph = Graph(**fields, names=names)
-    _check_graph(path, graph)
+    require(arrays_fit_together(graph), path, "the arrays do not fit together")
+    if verify == Verify.full:
+        require_in_range(path, graph, arrays)
     return Shard(graph, arrays, meta)
 
 
@@ -131,7 +139,7 @@ def read_arrays(
     path = folder / "arrays.json"
     meta, arrays = _read(path, required, (), verify)
     if str(meta["store_id"]) != store_id:
-        raise UserError(f"{path}: belongs to another store; {_REBUILD}")
+        raise UserError(f"{path}: belongs to another store; {REBUILD}")
     return arrays
 
 
@@ -146,35 +154,13 @@ def _read(
         for key in ("store_id", *keys):
             str(meta[key])
     except (KeyError, TypeError, AttributeError) as error:
-        raise UserError(f"{path}: {error} is missing or of the wrong kind; {_REBUILD}") from None
+        raise UserError(f"{path}: {error} is missing or of the wrong kind; {REBUILD}") from None
     invalid = [name for name in described if not _ARRAY_NAME.fullmatch(name)]
     missing = [name for name in required if name not in described]
     if invalid or missing:
         reason = f"{invalid[0]!r} is no array's name" if invalid else f"the array {missing[0]} is missing"
-        raise UserError(f"{path}: {reason}; {_REBUILD}")
+        raise UserError(f"{path}: {reason}; {REBUILD}")
     return meta, {name: _open_array(path.parent / f"{name}.npy", *entry, verify) for name, entry in described.items()}
-
-
-def _check_graph(path: Path, graph: Graph) -> None:
-    """Cheap consistency checks, whatever `verify` says: without them a rank could crash or read past an array."""
-    num_nodes = graph.num_nodes
-    rows = {name: len(getattr(graph, name)) for name in ("features", "labels", "split")}
-    consistent = (
-        graph.indptr.ndim == graph.indices.ndim == graph.split.ndim == 1
-        and graph.features.ndim == 2
-        and graph.indptr.dtype == graph.indices.dtype
-        and graph.indptr.dtype in (np.int32, np.int64)
-        and num_nodes > 0
-        and all(count == num_nodes for count in rows.values())
-        and int(graph.indptr[0]) == 0
-        and int(graph.indptr[-1]) == len(graph.indices)
-        and isinstance(graph.num_classes, int)
-        and graph.num_classes > 0
-        and graph.task in TASKS
-        and graph.metric in METRICS
-    )
-    if not consistent:
-        raise UserError(f"{path}: the arrays do not fit together; {_REBUILD}")
 
 
 def read_manifest(store: Path) -> dict[str, Any]:
@@ -184,14 +170,14 @@ def read_manifest(store: Path) -> dict[str, Any]:
     _check_version(path, manifest)
     for key, kind in _MANIFEST_TYPES.items():
         if not isinstance(manifest.get(key), kind):
-            raise UserError(f"{path}: {key} is missing or of the wrong kind; {_REBUILD}")
+            raise UserError(f"{path}: {key} is missing or of the wrong kind; {REBUILD}")
     for part in manifest["parts"]:
         counts = ("nodes", "edges", "cut_edges", "train_nodes", "bytes")
         complete = isinstance(part, dict) and all(isinstance(part.get(key), int) and part[key] >= 0 for key in counts)
         if not complete or not _are_counts(part.get("label_counts"), len(manifest["label_counts"])):
-            raise UserError(f"{path}: a part's description is damaged; {_REBUILD}")
+            raise UserError(f"{path}: a part's description is damaged; {REBUILD}")
     if len(manifest["parts"]) != manifest["num_parts"] or not _are_counts(manifest["label_counts"]):
-        raise UserError(f"{path}: the parts do not fit together; {_REBUILD}")
+        raise UserError(f"{path}: the parts do not fit together; {REBUILD}")
     return manifest
 
 
@@ -213,16 +199,16 @@ def read_json(path: Path) -> dict[str, Any]:
     except FileNotFoundError:
         raise UserError(f"{path}: no such file; build the parts with `llcg partition`") from None
     except (ValueError, RecursionError) as error:
-        raise UserError(f"{path}: not valid JSON ({error}); {_REBUILD}") from None
+        raise UserError(f"{path}: not valid JSON ({error}); {REBUILD}") from None
     if not isinstance(content, dict):
-        raise UserError(f"{path}: not a JSON object; {_REBUILD}")
+        raise UserError(f"{path}: not a JSON object; {REBUILD}")
     return content
 
 
 def _check_version(path: Path, meta: dict[str, Any]) -> None:
     version = meta.get("schema_version")
     if version != SCHEMA_VERSION:
-        rule = f"schema version {version}, this program reads {SCHEMA_VERSION}; {_REBUILD}"
+        rule = f"schema version {version}, this program reads {SCHEMA_VERSION}; {REBUILD}"
         raise UserError(f"{path}: {rule}")
 
 
@@ -231,18 +217,22 @@ def _open_array(path: Path, dtype: str, shape: list[int], sha256: str, verify: V
     try:
         array: Array = np.load(path, mmap_mode="r", allow_pickle=False)
     except FileNotFoundError:
-        raise UserError(f"{path}: no such file; {_REBUILD}") from None
+        raise UserError(f"{path}: no such file; {REBUILD}") from None
     except Exception as error:  # NumPy's header parser raises almost anything on a damaged file
         reason = (str(error) or type(error).__name__).splitlines()[0]
-        raise UserError(f"{path}: not a readable .npy file ({reason}); {_REBUILD}") from None
+        raise UserError(f"{path}: not a readable .npy file ({reason}); {REBUILD}") from None
     if str(array.dtype) != dtype or list(array.shape) != shape:
-        raise UserError(f"{path}: holds {array.dtype}{list(array.shape)}, graph.json says {dtype}{shape}; {_REBUILD}")
+        raise UserError(f"{path}: holds {array.dtype}{list(array.shape)}, graph.json says {dtype}{shape}; {REBUILD}")
     if verify == Verify.full and file_sha256(path) != sha256:
-        raise UserError(f"{path}: its content is not what was written (sha256); {_REBUILD}")
+        raise UserError(f"{path}: its content is not what was written (sha256); {REBUILD}")
     return array
 
 
 def file_sha256(path: Path) -> str:
     """The checksum of a file in hex digits."""
+    digest = hashlib.sha256()
     with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+        while block := file.read(_BLOCK_BYTES):
+            digest.update(block)
+            progress.advance()
+    return digest.hexdigest()

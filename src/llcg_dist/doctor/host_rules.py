@@ -14,6 +14,7 @@ def check_host(host: Host, cluster: ClusterConfig, ranks: int) -> list[Finding]:
         *check_network(host, ranks),
         *check_devices(host.gpus, cluster, ranks),
         *check_cores(host.cores, threads_per_rank(cluster.threads, ranks), ranks),
+        *check_server_threads(host.cores, cluster, ranks),
         *check_versions(host.versions),
     ]
 
@@ -103,3 +104,13 @@ def check_cores(cores: int, threads: int, ranks: int) -> list[Finding]:
         return [Finding(WARN, "host", what, advice)]
     slow = "they take turns: a round takes longer, the result is the same" if ranks > cores else ""
     return [Finding(OK, "host", what, slow)]
+
+
+def check_server_threads(cores: int, cluster: ClusterConfig, ranks: int) -> list[Finding]:
+    """Counts an explicit cluster.server_threads: evaluation runs while the machines of its host train."""
+    asked, threads = cluster.server_threads, threads_per_rank(cluster.threads, ranks)
+    if not isinstance(asked, int) or asked <= threads or asked + (ranks - 1) * threads <= cores:
+        return []
+    machines = f"beside {ranks - 1} machine(s) with {threads} thread(s) each on {cores} core(s)"
+    advice = "set cluster.server_threads=auto: it takes the cores that the machines leave free"
+    return [Finding(WARN, "host", f"cluster.server_threads={asked} {machines}", advice)]

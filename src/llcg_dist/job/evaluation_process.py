@@ -25,6 +25,7 @@ import torch
 from torch import Tensor
 
 from llcg_dist.config.schema import Config, Verify
+from llcg_dist.data import progress
 from llcg_dist.data.graph import Graph
 from llcg_dist.data.store import read_shard
 from llcg_dist.errors import TrainingError, UserError
@@ -39,6 +40,8 @@ log = logging.getLogger(__name__)
 QUEUE = 2
 """Models that may be there at a time: one is evaluated, one waits. Rounds wait where another comes."""
 _ENDS_WITHIN_SECONDS = 10
+_LOOK_SECONDS = 0.5
+"""How often the server looks whether the process moves on while it waits for an answer."""
 
 
 @dataclass(frozen=True)
@@ -71,9 +74,11 @@ class EvaluationProcess:
 
     def __init__(self) -> None:
         self._link, theirs = multiprocessing.Pipe()
+        self._progress = mmap.mmap(-1, mmap.PAGESIZE)
         self._pid = os.fork()
         if self._pid == 0:
             self._link.close()
+            progress.share(self._progress)
             _live(theirs)
         theirs.close()
 
@@ -100,6 +105,7 @@ class EvaluationProcess:
     def receive(self) -> Any:
         """The next answer, in the order of the requests; raises what went wrong there."""
         try:
+            self._wait_for_answer()
             answer = pickle.loads(self._link.recv_bytes())
         except (OSError, EOFError):
             raise self._ended() from None
@@ -107,6 +113,15 @@ class EvaluationProcess:
             log.error("evaluation failed: %s", answer.trace)
             raise answer.error
         return answer
+
+    def _wait_for_answer(self) -> None:
+        """The server moves on while this process does: an evaluation may take hours, a chunk of it may not."""
+        seen = progress.moves_in(self._progress)
+        while not self._link.poll(_LOOK_SECONDS):
+            moves = progress.moves_in(self._progress)
+            if moves != seen:
+                progress.advance()
+            seen = moves
 
     def _ended(self) -> TrainingError:
         _, status = os.waitpid(self._pid, 0)

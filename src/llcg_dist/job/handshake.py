@@ -24,6 +24,7 @@ from llcg_dist.comm.codec import Codec
 from llcg_dist.comm.ledger import Ledger
 from llcg_dist.comm.remote_rows import FeatureTraffic
 from llcg_dist.config.schema import Config
+from llcg_dist.data import progress
 from llcg_dist.data.derived import read_derived, shard_name
 from llcg_dist.data.machine_view import part_view
 from llcg_dist.data.partition import store_path
@@ -109,6 +110,7 @@ class Hub(Protocol):
 
 def ask(hub: Hub, requests: Sequence[Any], expected: type[Reply]) -> list[Reply]:
     """One request to every machine, by rank, and their replies. A machine's mistake is a UserError here."""
+    progress.begin(f"the handshake ({expected.__name__})")
     for rank, request in enumerate(requests, start=1):
         hub.send(to_json(request), rank)
     replies = [from_json(hub.receive(rank)) for rank in range(1, 1 + len(requests))]
@@ -178,6 +180,7 @@ class MachineStart:
             raise UserError(message.reason)
         if type(message) not in self._answers:
             raise ProtocolError(f"a machine does not answer {type(message).__name__}")
+        progress.begin(type(message).__name__)
         try:
             return to_json(self._answers[type(message)](message))
         except UserError as error:

@@ -12,6 +12,7 @@ from llcg_dist.algorithms.base import Algorithm
 from llcg_dist.comm.error_feedback import MachineCompressor
 from llcg_dist.comm.messages import Finish, Gradient, Measure, Message, Restore, Restored, Train, Trained, TrainStats
 from llcg_dist.comm.remote_rows import FeatureTraffic
+from llcg_dist.data import progress
 from llcg_dist.errors import ProtocolError
 from llcg_dist.job.checkpoint import CheckpointWriter
 from llcg_dist.stopwatch import Elapsed, now
@@ -95,6 +96,7 @@ class Machine:
             return None
         if type(request) not in self._handlers:
             raise ProtocolError(f"a machine does not answer {type(request).__name__}")
+        progress.begin(f"round {request.round}")
         if self._busy == Elapsed():
             self._began = time.time()
         self._since = now()

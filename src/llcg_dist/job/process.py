@@ -1,9 +1,10 @@
 """A rank as an operating-system process: its name, its log, how it hears of signals, and how it ends."""
 
+import contextlib
 import ctypes
-import json
 import logging
 import os
+import re
 import signal
 import sys
 import threading
@@ -11,11 +12,17 @@ import time
 from pathlib import Path
 from typing import Protocol
 
-from llcg_dist.errors import PeerTimeoutError
+from llcg_dist.data.atomic_files import write_json
+from llcg_dist.errors import PeerTimeoutError, UserError, os_error_line
 from llcg_dist.job.forked_process import die_with_parent
 from llcg_dist.records.console import print_error
 
+log = logging.getLogger(__name__)
+
 _silence_messages: list[str] = []
+_main_thread_heard = threading.Event()
+_REACTION_SECONDS = 30.0
+"""How long the main thread may take to hear that the job has failed before its process ends without it."""
 
 
 class FailureBoard(Protocol):
@@ -34,6 +41,8 @@ class Rank:
         self.rank = int(os.environ.get("RANK", 0))
         self.part: int | None = None
         self._board: FailureBoard | None = None
+        self.names: dict[int, str] = {}
+        """Of the other ranks, with their parts, once these are known."""
 
     def joined(self, rank: int, board: FailureBoard) -> None:
         """The ranks have found each other, and numbered themselves."""
@@ -46,6 +55,10 @@ class Rank:
     def failure_of_another(self, seconds: float) -> str | None:
         """Why the job ends, where another rank says so within the time."""
         return self._board.wait_for_failure(seconds) if self._board else None
+
+    def with_parts(self, message: str) -> str:
+        """The message with the parts of the ranks that it names."""
+        return re.sub(r"\brank (\d+)(?! \()", lambda found: self.names.get(int(found[1]), found[0]), message)
 
     def __str__(self) -> str:
         return name_of(self.rank, self.part)
@@ -76,6 +89,7 @@ def install_signal_handlers() -> None:
         raise Stopped(signal_)
 
     def raise_silence_error(signal_: int, frame: object) -> None:
+        _main_thread_heard.set()
         raise PeerTimeoutError(_silence_messages[0] if _silence_messages else "interrupted")
 
     raise_lost_again(Stopped, PeerTimeoutError)
@@ -106,19 +120,32 @@ def raise_lost_again(*kinds: type[BaseException]) -> None:
     sys.unraisablehook = raise_later
 
 
+def log_thread_failures() -> None:
+    """What ends a library's thread goes to the log, not to the terminal: TensorBoard's ends where a disk is full."""
+    threading.excepthook = lambda ended: log.warning(
+        "a thread has ended", exc_info=(ended.exc_type, ended.exc_value or ended.exc_type(), ended.exc_traceback)
+    )
+
+
 def ignore_signals() -> None:
     signal.setitimer(signal.ITIMER_REAL, 0)
     for signal_ in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1):
         signal.signal(signal_, signal.SIG_IGN)
 
 
-def interrupt(message: str) -> None:
-    """Called from the heartbeat's thread: raises PeerTimeoutError in the main thread, whatever it waits for.
+def interrupt(message: str, me: Rank) -> None:
+    """Called from the heartbeat's thread: raises PeerTimeoutError in the main thread, whatever it waits for. Where that
+    is stuck itself, in a library that returns to no Python, the process ends without it.
 
     By a real signal: what `_thread.interrupt_main` simulates would not wake it from waiting for a lock.
     """
     _silence_messages.append(message)
     signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGUSR1)
+    if not _main_thread_heard.wait(_REACTION_SECONDS):
+        told = f"{me}: {message}"
+        code = fail(told, exit_code=1)
+        me.record_failure(told)
+        os._exit(code)
 
 
 def die_with_launcher() -> None:
@@ -145,13 +172,30 @@ def fail(message: str, exit_code: int) -> int:
     error_file = os.environ.get("TORCHELASTIC_ERROR_FILE")
     if error_file:
         content = {"message": message, "extraInfo": {"timestamp": str(int(time.time()))}}
-        Path(error_file).write_text(json.dumps({"message": content}))
+        with contextlib.suppress(OSError):  # a disk that is full may be the reason; half a file would fail the launcher
+            write_json(Path(error_file), {"message": content})
     return exit_code
 
 
+class LogFile(logging.FileHandler):
+    """A log that goes on with what it can write: a disk that is full must not fill the terminal."""
+
+    def handleError(self, record: logging.LogRecord) -> None: ...  # noqa: N802 - logging's name
+
+
+def log_file() -> str | None:
+    """The path of this process's log; None before there is one."""
+    files = (handler for handler in logging.getLogger("llcg_dist").handlers if isinstance(handler, LogFile))
+    return next((handler.baseFilename for handler in files), None)
+
+
 def log_to(path: Path) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handler = logging.FileHandler(path)
+    """From here on the package's log goes to this file; raises UserError where it cannot be made."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handler = LogFile(path)
+    except OSError as error:
+        raise UserError(f"run_dir: the log cannot be written: {os_error_line(error)}") from None
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     root = logging.getLogger("llcg_dist")
     for earlier in list(root.handlers):  # of an earlier job in the same process

@@ -14,6 +14,7 @@ from llcg_dist.comm.codec import Codec
 from llcg_dist.comm.control import leave, receive_json, send_json
 from llcg_dist.comm.job_key import ranks_key
 from llcg_dist.comm.ledger import Ledger
+from llcg_dist.comm.liveness import Limits
 from llcg_dist.comm.process_transport import ProcessTransport, answer_requests
 from llcg_dist.comm.remote_rows import FeatureTraffic, PeerRows
 from llcg_dist.comm.torch_dist import Cluster, RankResources
@@ -36,9 +37,14 @@ class ProcessHub:
     """This rank's end of a cluster: at the server, its links to the machines; at a machine, its link to the server."""
 
     def __init__(
-        self, cluster: Cluster, config: Config, audit: Audit | None, evaluation_process: EvaluationProcess | None
+        self,
+        cluster: Cluster,
+        config: Config,
+        audit: Audit | None,
+        evaluation_process: EvaluationProcess | None,
+        me: Rank,
     ) -> None:
-        self.cluster, self._audit, self._timeout = cluster, audit, config.cluster.timeout
+        self.cluster, self._audit, self._limits, self._me = cluster, audit, _limits(config), me
         self.evaluation_process = evaluation_process
         self.device = use_device(config.cluster.device)
         self.watch({rank: name_of(rank, None) for rank in cluster.peers})
@@ -56,8 +62,8 @@ class ProcessHub:
         return self.cluster.ledger
 
     def watch(self, names: dict[int, str]) -> None:
-        """From here on none of these ranks may be silent, but may load or train for as long as it takes."""
-        self.cluster.watch(names, self._timeout, interrupt)
+        """From here on none of these ranks may be silent or stand still; they may load or train as long as it takes."""
+        self.cluster.watch(names, self._limits, lambda message: interrupt(message, self._me))
 
     def send(self, content: dict[str, Any], rank: int) -> None:
         send_json(self.cluster, content, rank)
@@ -71,7 +77,8 @@ class ProcessHub:
     def placed(self, placed: Placed) -> None:
         ranks = {"rank_of_part": placed.rank_of_part, "server": self.cluster.server}
         write_json(Path(placed.run_dir) / "logs" / "ranks.json", ranks)
-        self.watch({rank: name_of(rank, part) for part, rank in enumerate(placed.rank_of_part)})
+        self._me.names = {rank: name_of(rank, part) for part, rank in enumerate(placed.rank_of_part)}
+        self.watch(self._me.names)
 
     def transport(self, rank_of_part: Sequence[int], codec: Codec) -> ProcessTransport:
         return ProcessTransport(self.cluster, rank_of_part, codec)
@@ -102,7 +109,7 @@ class ProcessHub:
 def join_cluster(config: Config, algorithm: Algorithm, me: Rank) -> ProcessHub:
     settings = config.cluster
     evaluation_process = EvaluationProcess() if _may_evaluate(config) else None  # before there are connections
-    audit = Audit(settings.timeout) if settings.audit else None  # before the first byte
+    audit = Audit(_limits(config)) if settings.audit else None  # before the first byte
     ledger = Ledger(algorithm.allowed_messages)
     cluster = Cluster(settings.backend, settings.join_timeout, ledger, rank_resources(config))
     if audit and "nccl" in cluster.backend:
@@ -113,7 +120,11 @@ def join_cluster(config: Config, algorithm: Algorithm, me: Rank) -> ProcessHub:
     if evaluation_process and cluster.rank != 0:
         evaluation_process.close()
         evaluation_process = None
-    return ProcessHub(cluster, config, audit, evaluation_process)
+    return ProcessHub(cluster, config, audit, evaluation_process, me)
+
+
+def _limits(config: Config) -> Limits:
+    return Limits(config.cluster.timeout, config.cluster.stall_timeout)
 
 
 def _may_evaluate(config: Config) -> bool:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from torch import Tensor
 
+from llcg_dist.data import progress
 from llcg_dist.job.round_clock import RoundClock
 from llcg_dist.records.rows import RoundResult
 
@@ -20,6 +21,7 @@ def run_rounds(server: "Server", theta: Tensor, first_round: int, unrecorded: Ro
     """Rounds first_round..R from `theta`; `unrecorded` is the round before them where it was not recorded yet."""
     algorithm, channel, previous = server.algorithm, server.channel, unrecorded
     for r in server.rounds_from(first_round):  # line 1
+        progress.begin(f"round {r}")
         clock = RoundClock()
         local_gradients = server.request_measurements(theta, r)
         clock.ended("measure")

@@ -52,7 +52,7 @@ from llcg_dist.job.process import Rank, keep_freed_memory, log_to
 from llcg_dist.job.processes import ProcessHub, join_cluster, work
 from llcg_dist.job.resumption import choose_round, losses, refuse_to_start_over, starts_over
 from llcg_dist.job.returning import Placed
-from llcg_dist.job.run_dir import RunLock, RunState, choose_run_dir, finished_line, inspect_run_dir
+from llcg_dist.job.run_dir import RunLock, RunState, choose_run_dir, claim_run_dir, finished_line, inspect_run_dir
 from llcg_dist.job.server import Server
 from llcg_dist.job.server_factory import build_server, start_after
 from llcg_dist.job.start import Start
@@ -120,7 +120,7 @@ def serve(config: Config, algorithm: Algorithm, hub: ServerHub) -> None:
     with refusing_mistakes(hub, hub.refuse):
         require_same([Identity.of(config), *ask_all(hub, Identify(), Identity)])
         require_world(1 + hub.num_machines, 1 + algorithm.num_machines)
-        run_dir = choose_run_dir(config)
+        run_dir = claim_run_dir(config, choose_run_dir(config))
         lock = RunLock(run_dir)
     with lock:
         with refusing_mistakes(hub, hub.refuse):

@@ -1,7 +1,6 @@
 """Whose run directory is this, and may we go on in it?"""
 
 import fcntl
-import json
 import os
 import time
 from datetime import datetime
@@ -9,14 +8,13 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from omegaconf import OmegaConf
-
 from llcg_dist.config.compare import resume_conflicts
+from llcg_dist.config.recorded import read_settings
 from llcg_dist.config.schema import Config, Resume
 from llcg_dist.data.atomic_files import make_folder
 from llcg_dist.errors import UserError
 from llcg_dist.job.resumption import starts_over
-from llcg_dist.records.reading import readable_rows
+from llcg_dist.records.reading import read_object, readable_rows
 from llcg_dist.training.early_stop import EarlyStopping
 
 _OLD_JOB_WAIT_SECONDS = 30.0
@@ -38,6 +36,22 @@ def choose_run_dir(config: Config) -> Path:
     return Path("runs") / f"{now}_{config.dataset.name}_{config.algorithm.label}"
 
 
+def claim_run_dir(config: Config, chosen: Path) -> Path:
+    """run_dir, or a folder that did not exist before: jobs that start in the second that names them get their own."""
+    folder, number = chosen, 1
+    make_folder(chosen.parent, "run_dir")
+    while config.run_dir is None:
+        try:
+            folder.mkdir()
+            break
+        except FileExistsError:
+            number += 1
+            folder = chosen.with_name(f"{chosen.name}_{number}")
+        except OSError as error:
+            raise UserError(f"run_dir={folder}: cannot make this folder ({error.strerror})") from None
+    return folder
+
+
 def inspect_run_dir(config: Config, run_dir: Path) -> RunState:
     """What the folder holds. Raises UserError where these settings must not go on in it."""
     mirror = config.checkpoint.mirror
@@ -53,7 +67,7 @@ def inspect_run_dir(config: Config, run_dir: Path) -> RunState:
     for place in with_settings:
         if config.resume == Resume.never:
             raise UserError(f"resume=never: {place} holds another run's records; choose another folder")
-        conflicts = resume_conflicts(_read_settings(_folder(place) / "config.yaml"), config)
+        conflicts = resume_conflicts(_recorded(_folder(place)), config)
         if conflicts:
             rule = f"holds a run with other settings: {', '.join(conflicts)}"
             raise UserError(f"{place}: {rule}; choose another folder, or start over with resume=fresh")
@@ -123,19 +137,11 @@ def _is_finished(config: Config, run_dir: Path) -> bool:
 
 def _summary(run_dir: Path) -> dict[str, Any]:
     """summary.json; empty where there is none that can be read."""
-    try:
-        content = json.loads((run_dir / "summary.json").read_text())
-    except (OSError, ValueError, RecursionError):
-        return {}
-    return content if isinstance(content, dict) else {}
+    return read_object(run_dir / "summary.json") or {}
 
 
-def _read_settings(path: Path) -> dict[str, Any]:
+def _recorded(folder: Path) -> dict[str, Any]:
     try:
-        content = OmegaConf.to_container(OmegaConf.load(path))
-    except Exception as error:  # YAML's and OmegaConf's errors have no common base
-        reason = (str(error) or type(error).__name__).splitlines()[0]
-        raise UserError(f"{path}: not readable ({reason}); choose another run_dir") from None
-    if not isinstance(content, dict):
-        raise UserError(f"{path}: holds no settings; choose another run_dir")
-    return {str(key): value for key, value in content.items()}
+        return read_settings(folder / "config.yaml")
+    except UserError as error:
+        raise UserError(f"{error}; choose another run_dir") from None

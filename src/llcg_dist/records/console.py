@@ -1,5 +1,6 @@
 """Console output: a live progress line on a terminal, a line per round elsewhere, a closing table, one-line errors."""
 
+import re
 import shutil
 import sys
 import time
@@ -14,15 +15,24 @@ ERROR_PREFIX = "llcg: error: "
 """What every line about an error begins with."""
 
 
+_CONTROL = re.compile(r"\x1b(?!\[\d{0,2}m)|[\x00-\x08\x0b-\x1a\x1c-\x1f\x7f-\x9f]")
+"""Characters that a terminal obeys, but for line breaks, tabs and colours."""
+
+
+def printable(text: str) -> str:
+    """The text with characters that a terminal would obey spelled out: it may come from a file of somebody else's."""
+    return _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
+
+
 def say(line: str) -> None:
     """Prints a line to stdout."""
-    print(line, flush=True)
+    print(printable(line), flush=True)
 
 
 def print_error(message: str) -> None:
     """Prints the message to stderr, as one line that begins with `llcg: error:`."""
     one_line = " ".join(message.split())
-    print(f"{ERROR_PREFIX}{one_line}", file=sys.stderr, flush=True)
+    print(f"{ERROR_PREFIX}{printable(one_line)}", file=sys.stderr, flush=True)
 
 
 def end_progress_line() -> None:

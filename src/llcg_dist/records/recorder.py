@@ -2,7 +2,6 @@
 
 import io
 import logging
-import pickle
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -142,7 +141,7 @@ class Recorder:
         try:
             content = self._pending_models.get(name) or (self.run_dir / name).read_bytes()
             return torch.load(io.BytesIO(content), weights_only=True)
-        except (OSError, RuntimeError, EOFError, pickle.UnpicklingError) as error:
+        except Exception as error:  # a damaged archive raises almost anything
             log.warning("%s cannot be read: %s", name, first_line(error))
             return None
 

@@ -9,9 +9,10 @@ from matplotlib.axis import Axis
 from matplotlib.figure import Figure as Canvas
 from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 
+from llcg_dist.records.reading import is_number
 from llcg_dist.report.figure import series_of, tag_series
 from llcg_dist.report.groups import Group
-from llcg_dist.report.runs import Run, is_number
+from llcg_dist.report.runs import Run
 from llcg_dist.report.style import line_style, shade_of
 
 Values = Callable[[Run], list[Any]]

@@ -1,29 +1,22 @@
 """Finds, reads and checks the records of runs, finished or not."""
 
 import json
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from llcg_dist.config.compare import flat_dict
+from llcg_dist.config.recorded import read_settings
 from llcg_dist.errors import UserError, one_line
 from llcg_dist.records.classes import CLASSES_FILE
 from llcg_dist.records.columns import sent_bytes
-from llcg_dist.records.reading import readable_rows
+from llcg_dist.records.reading import is_number, readable_rows
 from llcg_dist.records.starts import read_starts
 from llcg_dist.report.partial import partial_summary
 
 Check = Callable[[Any], bool]
-
-
-def is_number(value: Any) -> bool:
-    """Whether this is a finite number that is small enough to plot."""
-    return type(value) in (int, float) and abs(value) < 1e30 and math.isfinite(value)
 
 
 def _is_count(value: Any) -> bool:
@@ -180,14 +173,14 @@ def _read_unfinished(folder: Path) -> Run | None:
 def _read(folder: Path, finished: bool = True) -> Run:
     """Reads the records of one run; raises UserError for damaged or incomplete files."""
     try:
-        settings = yaml.safe_load((folder / "config.yaml").read_text())
+        settings = read_settings(folder / "config.yaml")
         if finished:
             summary = json.loads((folder / "summary.json").read_text())
             rows = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
         else:
             summary, rows = {}, readable_rows(folder)
         partition, classes = (_read_if_there(folder / name) for name in ("partition.json", CLASSES_FILE))
-    except (ValueError, OSError, RecursionError, yaml.YAMLError) as error:
+    except (ValueError, OSError, RecursionError, UserError) as error:
         raise UserError(f"report: cannot read the records in {folder}: {one_line(error)}") from None
     if finished:
         _require(folder / "summary.json", summary, _SUMMARY)
@@ -195,8 +188,6 @@ def _read(folder: Path, finished: bool = True) -> Run:
         _require(folder / "metrics.jsonl", row, _ROW)
     if [row["round"] for row in rows] != list(range(1, len(rows) + 1)) or not rows:
         raise UserError(f"report: {folder / 'metrics.jsonl'}: its rows are not those of rounds 1, 2, …")
-    if not isinstance(settings, dict):
-        raise UserError(f"report: {folder / 'config.yaml'}: holds no settings")
     starts, flat = read_starts(folder), flat_dict(settings)
     if not finished or summary.get("num_rounds", len(rows)) != len(rows):  # resumed with more rounds, and not done
         finished, summary = False, partial_summary(flat, rows, starts)

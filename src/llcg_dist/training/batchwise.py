@@ -15,6 +15,7 @@ from torch import Tensor
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from llcg_dist import seeding
+from llcg_dist.data import progress
 from llcg_dist.data.graph import Graph
 from llcg_dist.data.rows import Array
 from llcg_dist.models.base import Model
@@ -126,6 +127,7 @@ class BatchedForward:
 
     def _sample(self, start: int, stop: int) -> Sample:
         assert self._sampler is not None
+        progress.advance()
         return self._sampler.sample(self._nodes[start:stop], seed=0)
 
     def _forward(self, sample: Sample) -> Tensor:

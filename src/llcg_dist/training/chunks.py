@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from torch import Tensor
 
+from llcg_dist.data import progress
 from llcg_dist.data.rows import Array
 from llcg_dist.sampling.block import EDGES_PER_NODE
 
@@ -47,6 +48,7 @@ def chunks_of(bounds: Sequence[tuple[int, int]], wanted: Tensor | None) -> Itera
     """The chunks that hold nodes of the mask `wanted` [N] (None: all chunks)."""
     for start, stop in bounds:
         mask = None if wanted is None else wanted[start:stop]
+        progress.advance()
         if mask is None or mask.any():
             yield Chunk(start, stop, None if mask is None or mask.all() else mask)
 

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from llcg_dist.data import progress
 from llcg_dist.data.rows import Array
 from llcg_dist.data.views import View
 from llcg_dist.sampling.minibatch import Sampler, load_batch
@@ -44,6 +45,7 @@ def full_gradient(
     total = torch.zeros(sum(p.numel() for p in model.parameters()), dtype=torch.float64)
     for chunk_nodes in chunks:
         total += batch_gradient(model, view, sampler, chunk_nodes, 0, device) * (len(chunk_nodes) / len(nodes))
+        progress.advance()
     return total
 
 
@@ -100,6 +102,7 @@ def sample_gradients(
             weight, g = len(batch) / len(nodes), gradient(batch, int(rng.integers(2**31)))
             mean = mean + weight * g
             square += weight * _squared_norm(g)
+            progress.advance()
         means.append(mean)
         squares.append(square)
     return GradientSamples(torch.stack(means), torch.tensor(squares, dtype=torch.float64))

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from llcg_dist.config.train import OptimizerState, TrainConfig
+from llcg_dist.data import progress
 from llcg_dist.data.views import View
 from llcg_dist.sampling.minibatch import BatchStream, Sampler
 from llcg_dist.training.flat_vector import contiguous_parameters, statistics_mask
@@ -114,6 +115,7 @@ class Trainer:
         self._torch_rng = torch.get_rng_state()
         self._loss_sum += value.detach().cpu()
         self._backwards += 1
+        progress.advance()
 
     def optimizer_step(self) -> None:
         """One optimiser step along the parameters' .grad, with the learning rate that the schedule has for it."""

@@ -32,3 +32,20 @@ def test_the_commands_own_code_is_returned_and_other_errors_are_raised() -> None
     assert exit_code_of(lambda: 7) == 7
     with pytest.raises(ZeroDivisionError):
         exit_code_of(lambda: 1 // 0)
+
+
+def test_a_full_disk_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    def command() -> int:
+        raise OSError(28, "No space left on device", "/full/x.npy")
+
+    assert exit_code_of(command) == 1
+    advice = "make room, and start the same command again"
+    assert capsys.readouterr().err == f"llcg: error: /full/x.npy: No space left on device; {advice}\n"
+
+
+def test_a_closed_pipe_is_no_error() -> None:
+    def command() -> int:
+        raise BrokenPipeError
+
+    with pytest.raises(BrokenPipeError):
+        exit_code_of(command)

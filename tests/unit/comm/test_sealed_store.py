@@ -9,7 +9,7 @@ import pytest
 import torch.distributed as dist
 
 from llcg_dist.comm.job_store import ignored_values, sealed
-from llcg_dist.comm.liveness import Heartbeat
+from llcg_dist.comm.liveness import Heartbeat, Limits
 from llcg_dist.comm.rendezvous import fresh_prefix
 from llcg_dist.comm.sealed_store import SealedStore
 from llcg_dist.errors import PeerLostError
@@ -223,8 +223,8 @@ def _join_quietly(store: dist.Store, rank: int) -> None:
 def test_poisoned_beats_neither_hide_a_silent_rank_nor_silence_a_living_one(beneath: dist.HashStore) -> None:
     told: list[str] = []
     server, machine = another(beneath), another(beneath)
-    beats = Heartbeat(machine, 1, {0: "the server"}, 1.0, told.append)
-    watch = Heartbeat(server, 0, {1: "rank 1"}, 1.0, told.append)
+    beats = Heartbeat(machine, 1, {0: "the server"}, Limits(1.0), told.append)
+    watch = Heartbeat(server, 0, {1: "rank 1"}, Limits(1.0), told.append)
     for heartbeat in (beats, watch):
         heartbeat.start()
     for number in range(20):  # 1.6 s

@@ -9,6 +9,7 @@ from omegaconf import OmegaConf
 from llcg_dist.algorithms.registry import build_algorithm
 from llcg_dist.config.compose import load_config, quoted_override, to_yaml
 from llcg_dist.data.partition import store_path
+from llcg_dist.errors import UserError
 from tests.helpers.settings import CONF, DEFAULT, refusal
 
 NEEDED = {
@@ -109,3 +110,10 @@ def test_a_bad_override_is_one_line_that_names_the_key(overrides: list[str], key
     message = refusal(overrides)
     assert key in message
     assert str(CONF) not in message  # where the settings are installed is no news to the user
+
+
+@pytest.mark.parametrize(("group", "one", "other"), [("dataset", "files", "synthetic"), ("model", "gcn", "gat")])
+def test_two_choices_of_a_group(group: str, one: str, other: str) -> None:
+    with pytest.raises(UserError, match=f"^{group}={one} and {group}={other}: only one of them can be chosen"):
+        load_config([f"{group}={one}", "seed=3", f"{group}={other}"])
+    assert load_config(["model=gcn", "seed=1", "model=gcn", "seed=2"]).seed == 2

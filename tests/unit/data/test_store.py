@@ -210,3 +210,24 @@ def saved(array: Any) -> bytes:
     buffer = io.BytesIO()
     np.save(buffer, array, allow_pickle=False)
     return buffer.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("name", "place", "value", "rule"),
+    [
+        ("indices", 5, 30, "an edge ends outside the nodes 0..29"),
+        ("indices", 5, -1, "an edge ends outside the nodes 0..29"),
+        ("indptr", 3, 2**30, "indptr is not ascending"),
+        ("labels", 4, 3, "a label is outside the classes"),
+        ("assignment", 2, -1, "assignment does not name a part for every node"),
+    ],
+)
+def test_numbers_that_lead_out_of_an_array(tmp_path: Path, name: str, place: int, value: int, rule: str) -> None:
+    """With the right checksums, as a stranger would write them: kernels would read past the array."""
+    arrays = {key: getattr(GRAPH, key).copy() for key in ARRAYS} | {"assignment": np.zeros(30, np.int64)}
+    arrays["split"][:] = 1
+    arrays[name][place] = value
+    graph = replace(GRAPH, **{key: arrays[key] for key in ARRAYS})
+    write_shard(tmp_path / "part0", graph, "store-1", assignment=arrays["assignment"])
+    with pytest.raises(UserError, match=f"part0/graph.json: {rule}"):
+        read_shard(tmp_path / "part0", Verify.full)

@@ -4,7 +4,7 @@ import pytest
 
 from llcg_dist.config.cluster import Backend, ClusterConfig, Device
 from llcg_dist.config.compose import load_config
-from llcg_dist.doctor.findings import ERROR, OK, WARN
+from llcg_dist.doctor.findings import ERROR, OK, WARN, Finding
 from llcg_dist.doctor.host import TESTED_VERSIONS
 from llcg_dist.doctor.host_rules import (
     check_cores,
@@ -12,6 +12,7 @@ from llcg_dist.doctor.host_rules import (
     check_host,
     check_precision,
     check_processes,
+    check_server_threads,
     check_versions,
 )
 from tests.helpers.doctor_facts import host, levels, only
@@ -89,3 +90,13 @@ def test_bfloat16_is_a_matter_of_the_device_that_computes() -> None:
         "the GPU has tensor cores"
         in check_precision(host(gpus=1, gpu_bfloat16="tensor cores"), load_config([]))[0].advice
     )
+
+
+def test_threads_of_the_server_that_the_machines_leave_no_cores_for() -> None:
+    def found(asked: int | str, ranks: int, threads: int = 1) -> list[Finding]:
+        return check_server_threads(4, ClusterConfig(server_threads=asked, threads=threads), ranks)
+
+    assert found("auto", ranks=9) == found(2, ranks=3) == found(1, ranks=9) == found(4, ranks=1) == []
+    assert "cluster.server_threads=auto" in only(found(3, ranks=3), WARN).advice
+    what = only(found(3, ranks=2, threads=2), WARN).what
+    assert what.endswith("beside 1 machine(s) with 2 thread(s) each on 4 core(s)")

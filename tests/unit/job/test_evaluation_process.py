@@ -5,13 +5,15 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 import pytest
 import torch
 
 from llcg_dist.config.compose import load_config
+from llcg_dist.data import progress
 from llcg_dist.data.store import read_shard
 from llcg_dist.errors import TrainingError, UserError
 from llcg_dist.job.evaluation_process import QUEUE, EvaluationProcess, EvaluationsBeside, Task
@@ -134,3 +136,31 @@ def test_it_does_not_outlive_its_parent() -> None:
     while is_alive(child) and time.monotonic() < end:
         time.sleep(0.01)
     assert not is_alive(child)
+
+
+def test_the_server_moves_on_while_the_process_does(task: Task, process: EvaluationProcess) -> None:
+    """An evaluation may take longer than cluster.stall_timeout: its chunks count as the server's."""
+    beside = EvaluationsBeside(process, task)
+    before = progress.moves_in(process._progress)
+    beside.submit(models(task, 1)[0])
+    beside.take(wait=True)
+    assert progress.moves_in(process._progress) > before
+
+
+def test_waiting_for_a_process_that_works_is_progress_and_for_a_stuck_one_is_not(
+    process: EvaluationProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks = iter([False, False, False, True])
+    moves = iter([7, 8, 9, 9])
+    monkeypatch.setattr(process, "_link", Looked(process._link, lambda seconds: next(looks)))
+    monkeypatch.setattr(progress, "moves_in", lambda memory: next(moves))
+    before = progress.report().moves
+    process._wait_for_answer()
+    assert progress.report().moves - before == 2
+
+
+class Looked:
+    """A connection whose poll is the test's."""
+
+    def __init__(self, link: Connection, poll: Callable[[float], bool]) -> None:
+        self.poll, self.close = poll, link.close

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import textwrap
 import time
+from pathlib import Path
 
 import pytest
 
@@ -91,3 +92,60 @@ def test_handlers_raise_in_the_main_thread() -> None:
         for number, handler in handlers.items():
             signal.signal(number, handler)
         sys.unraisablehook = sys.__unraisablehook__
+
+
+def test_a_lost_rank_is_named_with_its_part() -> None:
+    me = process.Rank()
+    me.names = {1: "rank 1 (part 1)", 12: "rank 12 (part 0)"}
+    message = "lost the connection to rank 12: closed; rank 1 (part 1), rank 3 and rank 1"
+    expected = "lost the connection to rank 12 (part 0): closed; rank 1 (part 1), rank 3 and rank 1 (part 1)"
+    assert me.with_parts(message) == expected
+
+
+def test_a_full_disk_leaves_no_half_of_a_message(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """torchrun's agent reads the file where it is there, and fails where it is empty."""
+    monkeypatch.setenv("TORCHELASTIC_ERROR_FILE", str(tmp_path / "error.json"))
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "write_bytes", full)
+        patch.setattr(Path, "write_text", full)
+        assert process.fail("a reason", 1) == 1
+    assert list(tmp_path.iterdir()) == []
+    process.fail("a reason", 1)
+    assert "a reason" in (tmp_path / "error.json").read_text()
+
+
+def full(path: Path, content: bytes | str) -> int:
+    path.touch()
+    raise OSError(28, "No space left on device")
+
+
+def test_a_main_thread_that_hears_nothing_is_left_behind() -> None:
+    """It is stuck in the C library, where no signal wakes it: the process ends without it."""
+    code, err, seconds = ended(
+        """
+        import ctypes, threading
+        from llcg_dist.job import process
+        process._REACTION_SECONDS = 1.0
+        install_signal_handlers()
+        threading.Timer(0.5, lambda: process.interrupt("rank 2 is gone", Rank())).start()
+        mutex = ctypes.create_string_buffer(64)
+        for _ in range(2):
+            ctypes.CDLL(None).pthread_mutex_lock(mutex)
+        """
+    )
+    assert (code, err) == (1, "llcg: error: rank 0 (server): rank 2 is gone\n")
+    assert seconds < 50
+
+
+def test_a_rank_that_says_why_it_ends_is_not_stopped_before_it_has_told_the_launcher(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    found = []
+    monkeypatch.setattr(train, "fail", lambda message, exit_code: found.append(signal.getsignal(signal.SIGTERM)) or 1)
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)}
+    try:
+        assert train._fail(process.Rank(), "a reason", 1) == 1
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    assert found == [signal.SIG_IGN]

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from llcg_dist.config.compose import load_config
-from llcg_dist.records.console import Progress, end_progress_line
+from llcg_dist.records.console import Progress, end_progress_line, print_error, say
 
 CONFIG = load_config(["experiment=tiny", "num_rounds=4"])
 
@@ -41,3 +41,11 @@ def test_a_new_line_begins_on_a_terminal_only(
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
     end_progress_line()
     assert capsys.readouterr().out == "\n"
+
+
+def test_what_a_terminal_would_obey_is_spelled_out(capsys: pytest.CaptureFixture[str]) -> None:
+    say("\x1b[31mred\x1b[0m\x1b[2J\x1b]0;title\x07\ta\nb\x9b1A")
+    print_error("x\x1b[1A\rllcg: done")
+    shown = capsys.readouterr()
+    assert shown.out == "\x1b[31mred\x1b[0m\\x1b[2J\\x1b]0;title\\x07\ta\nb\\x9b1A\n"
+    assert shown.err == "llcg: error: x\\x1b[1A llcg: done\n"

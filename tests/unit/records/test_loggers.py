@@ -19,6 +19,7 @@ from llcg_dist.errors import PeerLostError, UserError
 from llcg_dist.records import loggers
 from llcg_dist.records.columns import sent_bytes
 from llcg_dist.records.loggers import Loggers
+from llcg_dist.records.loggers.base import saved_id
 from llcg_dist.records.loggers.tensorboard import TensorBoard
 from tests.helpers.run_files import rows, summary
 
@@ -224,3 +225,13 @@ def test_a_lost_peer_is_no_loggers_business(finished: Path, tmp_path: Path, monk
     monkeypatch.setattr(open_._loggers["tensorboard"], "round", lose)
     with pytest.raises(PeerLostError):
         open_.round(second)
+
+
+@pytest.mark.parametrize("id_", ["x/../../..", "*", "", "a" * 65, 3, None])
+def test_an_id_that_would_lead_out_of_the_folder(tmp_path: Path, id_: object) -> None:
+    """The logger gives up; W&B's would have removed the folders that the id leads to."""
+    (tmp_path / "wandb.json").write_text(json.dumps({"id": id_}))
+    with pytest.raises(ValueError, match="wandb.json: id is not an id; remove the file"):
+        saved_id(tmp_path / "wandb.json", "id")
+    (tmp_path / "wandb.json").write_text(json.dumps({"id": "0a1b2c"}))
+    assert saved_id(tmp_path / "wandb.json", "id") == "0a1b2c"

@@ -129,3 +129,10 @@ def test_rows_must_be_those_of_rounds_one_two_three(tmp_path: Path) -> None:
     assert "metrics.jsonl: its rows are not those of rounds" in refusal(tmp_path)
     (run / "metrics.jsonl").write_text("")
     assert "metrics.jsonl: its rows are not those of rounds" in refusal(tmp_path)
+
+
+def test_settings_are_read_as_plain_values(tmp_path: Path) -> None:
+    write_run(tmp_path / "a", [0.5])
+    (tmp_path / "a" / "config.yaml").write_text("seed: ${oc.env:HOME}")
+    with pytest.raises(UserError, match=r"config.yaml: not the settings of a run \(seed=\$\{oc.env:HOME\}"):
+        find_runs([tmp_path])

@@ -6,7 +6,6 @@ job has one host), its values are sealed with the job's key, and the ranks use i
 """
 
 import contextlib
-import json
 import math
 import os
 import re
@@ -31,20 +30,20 @@ from torch.distributed.elastic.rendezvous import (
 from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
 from llcg_dist.cli.launch import rendezvous
+from llcg_dist.cli.launch.failures import report_failure, report_launcher_error
 from llcg_dist.cli.launch.forked import fork_server, run_rank
 from llcg_dist.cli.launch.hosts import Hosts, JobStore
 from llcg_dist.cli.launch.torch_logging import silence_torchrun
 from llcg_dist.comm.job_key import KEY_VARIABLE, hold_key, launchers_key
 from llcg_dist.comm.job_store import ignored_values
 from llcg_dist.comm.network import route_to
-from llcg_dist.comm.rendezvous import swapped_rank
 from llcg_dist.config.cluster import ClusterConfig
 from llcg_dist.config.compose import quoted_override
 from llcg_dist.config.own_files import CONFIG_DIR, own_presets
 from llcg_dist.data.atomic_files import make_folder
 from llcg_dist.errors import UserError
 from llcg_dist.job.devices import forks_ranks, gpu_here, threads_per_rank
-from llcg_dist.job.process import name_of, raise_lost_again
+from llcg_dist.job.process import raise_lost_again
 from llcg_dist.records.console import end_progress_line, print_error, say
 
 _SHUTDOWN_SECONDS = 10
@@ -167,7 +166,7 @@ def _run_agent(agent: elastic_launch, config: LaunchConfig, arguments: list[Any]
         with _signal_handlers_restored():
             agent(*arguments)
     except ChildFailedError as failed:
-        return _report_failure(failed, run_dir, rank_0_has_terminal=not several_hosts)
+        return report_failure(*failed.get_first_failure(), run_dir, rank_0_has_terminal=not several_hosts)
     except SignalException as stopped:
         return 128 + int(stopped.sigval)
     except RendezvousTimeoutError:
@@ -185,26 +184,8 @@ def _run_agent(agent: elastic_launch, config: LaunchConfig, arguments: list[Any]
     except (RendezvousClosedError, RendezvousGracefulExitError):
         print_error("another host has ended the job; its own message says why")
         return 1
+    except (RendezvousError, DistError):  # the head cannot be reached any more
+        raise
+    except Exception as error:  # the agent's own: what it raises where it cannot start or watch its ranks
+        return report_launcher_error(error, run_dir)
     return 0
-
-
-def _report_failure(failed: ChildFailedError, run_dir: Path, rank_0_has_terminal: bool) -> int:
-    """Prints one line about the rank that failed first, unless that rank has printed it; returns the exit code."""
-    rank, failure = failed.get_first_failure()
-    has_message = failure.error_file and Path(failure.error_file).exists()
-    if not has_message:
-        how = f"was killed by {failure.signal_name()}" if failure.exitcode < 0 else f"ended with {failure.exitcode}"
-        print_error(f"{_rank_name(rank, run_dir)} {how}; its log is under {run_dir / 'logs'}")
-    elif rank != 0 or not rank_0_has_terminal:
-        print_error(str(json.loads(Path(failure.error_file).read_text())["message"]["message"]))
-    return 2 if failure.exitcode == 2 else 1
-
-
-def _rank_name(torchrun_rank: int, run_dir: Path) -> str:
-    """The rank's name with its part, where the server has recorded the ranks on this host's disk."""
-    ranks_file = run_dir / "logs" / "ranks.json"
-    if not ranks_file.exists():
-        return name_of(torchrun_rank, None)
-    ranks = json.loads(ranks_file.read_text())
-    rank = swapped_rank(torchrun_rank, ranks["server"])
-    return name_of(rank, ranks["rank_of_part"].index(rank) if rank else None)

@@ -5,7 +5,6 @@ server, which has imported everything once: this saves seconds for each of many 
 ranks from there as `llcg train` does. On SLURM a job is the elastic agent of its node.
 """
 
-import json
 import os
 import signal
 import subprocess
@@ -21,6 +20,7 @@ from llcg_dist.cli.launch.forked import fork_server
 from llcg_dist.config.compose import load_config, quoted_override
 from llcg_dist.job.forked_process import die_with_parent
 from llcg_dist.records.console import percent, say
+from llcg_dist.records.reading import is_number, read_object
 
 _SHUTDOWN_SECONDS = 20.0
 """How long a job may take to end when the sweep is stopped, before it is killed: its ranks have ten seconds."""
@@ -51,8 +51,11 @@ class JobOutcome:
 
 def finished_outcome(name: str, run_dir: Path) -> JobOutcome:
     """The outcome of a finished run, from its summary.json."""
-    summary = json.loads((run_dir / "summary.json").read_text())
-    return JobOutcome(name, 0, score=summary["best_val_score"])
+    summary = read_object(run_dir / "summary.json") or {}
+    score = summary.get("best_val_score")
+    if "best_val_score" not in summary or not (score is None or is_number(score)):
+        return JobOutcome(name, 1, f"no readable summary.json in {run_dir}; remove that folder to run the job again")
+    return JobOutcome(name, 0, score=score)
 
 
 def run_job(task_config: Any, on_slurm: bool) -> JobOutcome:
@@ -128,10 +131,7 @@ def _run_on_slurm(name: str, run_dir: Path, overrides: list[str]) -> JobOutcome:
 def _outcome(name: str, run_dir: Path, code: int, console: Path, earlier_size: int) -> JobOutcome:
     """The outcome of a job that has ended; the reason of a failure is the first error line in the console file."""
     if code == 0:
-        try:
-            return finished_outcome(name, run_dir)
-        except (OSError, ValueError, KeyError) as error:
-            return JobOutcome(name, 1, f"no readable summary.json in {run_dir} ({type(error).__name__})")
+        return finished_outcome(name, run_dir)
     with console.open(errors="replace") as file:
         file.seek(earlier_size)
         errors = [line.partition(_ERROR_PREFIX)[2].strip() for line in file if _ERROR_PREFIX in line]

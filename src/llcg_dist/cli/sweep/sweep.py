@@ -30,6 +30,7 @@ from llcg_dist.cli.sweep.job import JobOutcome, run_job
 from llcg_dist.cli.sweep.launcher import ResumingLauncher
 from llcg_dist.config.compose import opened_conf, quoted_override
 from llcg_dist.config.explain import explain
+from llcg_dist.config.recorded import read_settings
 from llcg_dist.data.atomic_files import make_folder
 from llcg_dist.errors import UserError
 from llcg_dist.job.process import Stopped, install_signal_handlers
@@ -122,7 +123,7 @@ def _report(outcomes: dict[str, JobOutcome], sweep_dir: Path) -> int:
     say(f"{len(outcomes) - len(failed)} of {len(outcomes)} jobs done, records in {sweep_dir}")
     search_results = sweep_dir / "optimization_results.yaml"
     if search_results.exists():
-        best: Any = OmegaConf.load(search_results)
+        best = read_settings(search_results)
         say(f"best: {best.get('best_params')} with {best.get('best_value')}")
     for outcome in failed:
         print_error(f"{outcome.name}: {outcome.reason}")

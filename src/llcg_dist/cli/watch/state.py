@@ -1,6 +1,5 @@
 """What a run directory says about a run at this moment: config.yaml, metrics.jsonl, summary.json, and its lock."""
 
-import json
 import platform
 import statistics
 import time
@@ -9,14 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from llcg_dist.config.algorithm import method_label
 from llcg_dist.config.compare import flat_dict
-from llcg_dist.errors import UserError, one_line
+from llcg_dist.config.recorded import read_settings
+from llcg_dist.errors import UserError
 from llcg_dist.job.run_dir import is_locked
 from llcg_dist.records.columns import BYTES
-from llcg_dist.records.reading import readable_rows
+from llcg_dist.records.reading import is_number, read_object, readable_rows
 from llcg_dist.records.starts import read_starts
 
 RECENT = 10
@@ -67,7 +65,7 @@ class RunState:
     @property
     def best(self) -> dict[str, Any] | None:
         """The row with the best validation score."""
-        scored = [row for row in self.rows if _is_number(row.get("val_score"))]
+        scored = [row for row in self.rows if is_number(row.get("val_score"))]
         return max(scored, key=lambda row: row["val_score"], default=None)
 
     @property
@@ -78,7 +76,7 @@ class RunState:
 
     def values(self, key: str) -> list[float]:
         """The numbers in a column, rounds without one left out."""
-        return [float(row[key]) for row in self.rows if _is_number(row.get(key))]
+        return [float(row[key]) for row in self.rows if is_number(row.get(key))]
 
     def megabytes(self) -> float:
         """Sent in all rounds so far, everything in both directions."""
@@ -99,7 +97,7 @@ class RunState:
     def part_seconds(self) -> list[float]:
         """Mean seconds of every part's local steps in the last rounds; empty where rows do not say."""
         rows = [row.get("seconds_local_by_part") for row in self.rows[-RECENT:]]
-        recorded = [times for times in rows if isinstance(times, list) and times and all(map(_is_number, times))]
+        recorded = [times for times in rows if isinstance(times, list) and times and all(map(is_number, times))]
         return [statistics.fmean(times) for times in zip(*recorded, strict=False)]
 
     def slow(self) -> str:
@@ -132,7 +130,7 @@ class RunState:
 
 def recent_mean(rows: Sequence[dict[str, Any]], key: str) -> float:
     """The mean of a column over the last rounds; 0 where they have none."""
-    values = [row[key] for row in rows[-RECENT:] if _is_number(row.get(key))]
+    values = [row[key] for row in rows[-RECENT:] if is_number(row.get(key))]
     return statistics.fmean(values) if values else 0.0
 
 
@@ -140,14 +138,7 @@ def read_state(path: Path) -> RunState:
     """Reads the files as they are now; UserError where the folder holds no run."""
     if not path.is_dir():
         raise UserError(f"watch: {path} is not a folder; name a run directory")
-    try:
-        settings = yaml.safe_load((path / "config.yaml").read_text())
-    except FileNotFoundError:
-        settings = _not_started(path)
-    except (OSError, ValueError, yaml.YAMLError) as error:
-        raise UserError(f"watch: cannot read {path / 'config.yaml'}: {one_line(error)}") from None
-    if not isinstance(settings, dict):
-        raise UserError(f"watch: {path / 'config.yaml'}: holds no settings")
+    settings = _settings(path)
     start: dict[str, Any] = next(reversed(read_starts(path)), {})
     running = is_locked(path) if start.get("host") == platform.node() else None
     # The lock is looked at first: a run that ends meanwhile is finished, not stopped.
@@ -155,6 +146,15 @@ def read_state(path: Path) -> RunState:
     finished = _is_finished(path, rows)
     silent = time.time() - _last_written(path)
     return RunState(path, flat_dict(settings), rows, finished, silent, start, None if finished else running)
+
+
+def _settings(path: Path) -> dict[str, Any]:
+    if not (path / "config.yaml").exists():
+        return _not_started(path)
+    try:
+        return read_settings(path / "config.yaml")
+    except UserError as error:
+        raise UserError(f"watch: {error}") from None
 
 
 def _last_written(path: Path) -> float:
@@ -174,11 +174,5 @@ def _not_started(path: Path) -> dict[str, Any]:
 
 def _is_finished(path: Path, rows: Sequence[Any]) -> bool:
     """Whether summary.json is of these rows: that of a run that was resumed with more rounds is of fewer."""
-    try:
-        return len(rows) > 0 and json.loads((path / "summary.json").read_text())["num_rounds"] == len(rows)
-    except (OSError, ValueError, KeyError, TypeError):
-        return False
-
-
-def _is_number(value: Any) -> bool:
-    return type(value) in (int, float)
+    summary = read_object(path / "summary.json") or {}
+    return len(rows) > 0 and summary.get("num_rounds") == len(rows)

@@ -10,7 +10,7 @@ from rich.text import Text
 from llcg_dist.cli.watch.chart import bar, chart
 from llcg_dist.cli.watch.state import RunState, recent_mean
 from llcg_dist.records.columns import BYTES
-from llcg_dist.records.console import percent
+from llcg_dist.records.console import percent, printable
 
 _HEIGHT = 7
 _MOST_PARTS = 12
@@ -45,7 +45,10 @@ def _trouble(state: RunState) -> str:
 
 def _how_to_go_on(state: RunState) -> str:
     """The command of the last start; with the folder, where that was chosen by the job."""
-    words = shlex.split(str(state.start.get("command", "")))
+    try:
+        words = shlex.split(str(state.start.get("command", "")))
+    except ValueError:  # quotes that do not close: not what a start has recorded
+        words = []
     if words[:2] != ["llcg", "train"]:
         return "the command that started it goes on"
     names_folder = any(word.startswith("run_dir=") or word in ("-m", "--multirun") for word in words)
@@ -67,10 +70,10 @@ def plain_lines(state: RunState) -> list[str]:
 
 def panels(state: RunState, width: int) -> RenderableType:
     """The state as rich draws it in a terminal of this width."""
-    title = Text(f"{state.path}  {state.title}", style="bold")
+    title = Text(printable(f"{state.path}  {state.title}"), style="bold")
     done = Text(bar(len(state.rows) / max(1, state.planned_rounds), width - 2).ljust(width - 2, "░"))
     colour = "green" if state.finished else "yellow" if state.is_silent or state.running is False else "cyan"
-    items: list[RenderableType] = [title, done, Text(status_line(state), style=colour)]
+    items: list[RenderableType] = [title, done, Text(printable(status_line(state)), style=colour)]
     if state.rows:
         charts = _columns(2)
         half = (width - 6) // 2
@@ -84,8 +87,8 @@ def panels(state: RunState, width: int) -> RenderableType:
         )
         items += [charts, tables]
     items += [Text(f"slow: {state.slow()}", style="yellow")] if state.slow() else []
-    items += [Text(f"early stop: {state.stopping}")] if state.stopping else []
-    return Group(*items, *(Text(f"warning: {text}", style="yellow") for text in state.warnings()))
+    items += [Text(printable(f"early stop: {state.stopping}"))] if state.stopping else []
+    return Group(*items, *(Text(printable(f"warning: {text}"), style="yellow") for text in state.warnings()))
 
 
 def _columns(number: int) -> Table:

@@ -1,7 +1,10 @@
 """The interface of an experiment logger, and the data that it is given."""
 
+import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol
 
 from llcg_dist.records.columns import sent_bytes
@@ -49,6 +52,15 @@ class Table:
         """The table in Markdown."""
         lines = [self.header, ["---"] * len(self.header), *self.rows]
         return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+
+
+def saved_id(path: Path, key: str) -> str:
+    """The id under which a logger knows this run; ValueError for what is none, because ids become parts of paths."""
+    content = json.loads(path.read_text())
+    found = content.get(key) if isinstance(content, dict) else None
+    if not isinstance(found, str) or not re.fullmatch(r"[0-9A-Za-z]{1,64}", found):
+        raise ValueError(f"{path}: {key} is not an id; remove the file")
+    return found
 
 
 class Logger(Protocol):

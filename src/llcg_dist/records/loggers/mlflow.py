@@ -16,7 +16,7 @@ os.environ.setdefault("MLFLOW_ALLOW_FILE_STORE", "true")
 from mlflow import MlflowClient  # noqa: E402
 from mlflow.entities import Metric, Param  # noqa: E402
 
-from llcg_dist.records.loggers.base import Point, Table  # noqa: E402
+from llcg_dist.records.loggers.base import Point, Table, saved_id  # noqa: E402
 
 _PARAMS_PER_BATCH = 100  # MLflow's own limit
 
@@ -32,7 +32,7 @@ class MLflow:
         self._client = MlflowClient(os.environ.get("MLFLOW_TRACKING_URI") or (self._run_dir / "mlflow").as_uri())
         id_file = self._run_dir / "mlflow.json"
         if id_file.exists():
-            self._run = json.loads(id_file.read_text())["run_id"]
+            self._run = saved_id(id_file, "run_id")
             history = self._client.get_metric_history(self._run, "local_steps")
             self._last_round = max((metric.step for metric in history), default=0)
         else:

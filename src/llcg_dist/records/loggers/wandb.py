@@ -13,7 +13,7 @@ from typing import Any
 
 import wandb
 
-from llcg_dist.records.loggers.base import Point, Table
+from llcg_dist.records.loggers.base import Point, Table, saved_id
 
 _INIT_TIMEOUT_SECONDS = 30.0
 """How long to wait for the W&B server at the start."""
@@ -29,7 +29,7 @@ class WandB:
         id_file = self._run_dir / "wandb.json"
         if not id_file.exists():
             id_file.write_text(json.dumps({"id": uuid.uuid4().hex[:12]}) + "\n")
-        id_ = json.loads(id_file.read_text())["id"]
+        id_ = saved_id(id_file, "id")
         offline = os.environ.get("WANDB_MODE") == "offline"
         if offline:  # an offline run's files cannot be appended to: they are rewritten
             for folder in self._run_dir.glob(f"wandb/offline-run-*-{id_}"):

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from llcg_dist.cli.watch.command import watch
 from llcg_dist.cli.watch.state import read_state
 from llcg_dist.cli.watch.view import status_line
 from llcg_dist.errors import UserError
@@ -117,3 +118,22 @@ def test_folders_without_a_run_are_a_users_mistake(tmp_path: Path, content: str)
     (tmp_path / "config.yaml").write_text(content)
     with pytest.raises(UserError, match="config.yaml"):
         read_state(tmp_path)
+
+
+def test_what_a_stranger_wrote_is_shown_and_nothing_more(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Terminals obey escape sequences; quotes that do not close and numbers beyond all bounds end no program."""
+    run = running(tmp_path / "a", {"seconds_local": 1e400, "seconds_evaluate": 10**400, "warnings": ["\x1b]0;hi\x07"]})
+    start = {"command": "llcg train 'run_dir", "date": "\x1b[2J", "host": "\x9b1;1H"}
+    (run / "starts.json").write_text(json.dumps([start]))
+    assert watch([str(run), "--once"]) in (0, 1)
+    shown = capsys.readouterr().out
+    assert r"warning: round 3: \x1b]0;hi\x07" in shown
+    assert not {"\x1b", "\x07", "\x9b"} & set(shown)
+    (run / "config.yaml").write_text("seed: ${oc.env:HOME}")
+    with pytest.raises(UserError, match="recorded settings have values"):
+        read_state(run)
+
+
+@pytest.mark.parametrize("row", [{"warnings": 3}, {"val_score": "high"}, {"checkpoint_round": [1]}])
+def test_rows_of_the_wrong_kind_are_not_rows(tmp_path: Path, row: dict[str, Any]) -> None:
+    assert read_state(running(tmp_path / "a", row)).rows == []

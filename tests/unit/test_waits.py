@@ -1,0 +1,64 @@
+"""Waits that have a limit, and that no real job shows (docs/faults.md lists all of them)."""
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch.distributed as dist
+
+from llcg_dist.cli.launch import hosts
+from llcg_dist.cli.launch.hosts import JobStore
+from llcg_dist.comm import torch_dist
+from llcg_dist.comm.torch_dist import Cluster
+from llcg_dist.errors import UserError
+from llcg_dist.job import run_dir
+from llcg_dist.job.run_dir import RunLock
+
+
+@contextmanager
+def within(seconds: float) -> Iterator[None]:
+    started = time.monotonic()
+    yield
+    assert time.monotonic() - started < seconds
+
+
+def test_gloo_waits_for_a_rank_that_does_not_connect_as_long_as_ranks_may_join() -> None:
+    cluster: Any = object.__new__(Cluster)
+    cluster._device = dist.ProcessGroupGloo.create_device(interface="lo")
+    with within(20), pytest.raises(RuntimeError, match="(?i)time"):
+        cluster._gloo(dist.HashStore(), 0, 2, timedelta(seconds=1))
+
+
+def test_a_rank_that_ends_does_not_wait_for_a_store_that_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Hangs:
+        def compare_set(self, *arguments: str) -> None:
+            threading.Event().wait(60)
+
+        def check(self, keys: list[str]) -> bool:
+            return bool(threading.Event().wait(60))
+
+    cluster: Any = object.__new__(Cluster)
+    cluster._job_store = Hangs()
+    monkeypatch.setattr(torch_dist, "_STORE_SECONDS", 0.2)
+    with within(20):
+        cluster.record_failure("a reason")
+        assert cluster.wait_for_failure(0.2) is None
+
+
+def test_the_head_does_not_wait_for_ever_for_hosts_that_are_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hosts, "_WAIT_FOR_OTHERS_SECONDS", 0.3)
+    store = JobStore(None, None)
+    store.store.add(hosts._HOSTS_JOINED, 1)
+    with within(20):
+        store.leave(wait_for_others=True)
+
+
+def test_a_job_does_not_wait_for_ever_for_the_one_before_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run_dir, "_OLD_JOB_WAIT_SECONDS", 0.3)
+    with RunLock(tmp_path), within(20), pytest.raises(UserError, match="another job is running in it"):
+        RunLock(tmp_path)

@@ -49,6 +49,7 @@ from llcg_dist.records.console import end_progress_line, print_error, say
 
 _SHUTDOWN_SECONDS = 10
 """How long ranks may take to end after SIGTERM before they are killed."""
+_ABORTED = " (as Gloo does with a rank to which another sends a message longer than announced: llcg help security)"
 _SIGNALS_OF_AGENT = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
 """What torch's elastic agent installs handlers for."""
 
@@ -194,6 +195,7 @@ def _report_failure(failed: ChildFailedError, run_dir: Path, rank_0_has_terminal
     has_message = failure.error_file and Path(failure.error_file).exists()
     if not has_message:
         how = f"was killed by {failure.signal_name()}" if failure.exitcode < 0 else f"ended with {failure.exitcode}"
+        how += _ABORTED if failure.exitcode == -signal.SIGABRT else ""
         print_error(f"{_rank_name(rank, run_dir)} {how}; its log is under {run_dir / 'logs'}")
     elif rank != 0 or not rank_0_has_terminal:
         print_error(str(json.loads(Path(failure.error_file).read_text())["message"]["message"]))

@@ -26,6 +26,8 @@ class ServerTransport(Protocol):
     num_machines: int
     parallel: bool
     """Machines work at the same time, not in turns."""
+    seal_bytes: int
+    """What sealing adds to a message, which the transport counts between server and machines; 0 without."""
 
     def send(self, packet: Packet, has_reply: bool, parts: Sequence[int]) -> None:
         """To the machines of these parts; returns before they have answered."""
@@ -64,7 +66,8 @@ class _MessageCodes:
         if type(message) not in self._types:
             raise ProtocolError(f"{type(message).__name__} is not a message of this method")
         stats = message.stats.pack() if message.stats else None
-        return Packet(self._types.index(type(message)), message.round, message.durable_round, stats, content)
+        code = self._types.index(type(message))
+        return Packet(code, message.round, message.durable_round, stats, content, message.kind, message.phase)
 
     def type_of(self, packet: Packet) -> type[Message]:
         if not 0 <= packet.code < len(self._types):
@@ -155,7 +158,7 @@ class ServerChannel:
         of_part = dict(zip(packets, contents, strict=True))
         replies = {part: self._codes.unpack(packets[part], content, part) for part, content in of_part.items()}
         for stats in (reply.stats for reply in replies.values() if reply.stats):
-            count_features(stats, self.ledger)
+            count_features(stats, self.ledger, self._transport.seal_bytes)
         for part in self._stood_in:
             self.members.stand_in(part)
         return [reply for _, reply in sorted({**replies, **self._stood_in}.items())]

@@ -92,7 +92,7 @@ class ClusterConfig(Section):
     script: str | None = None
     """With cluster.backend=loopback: a run's metrics.jsonl; parts that it lost are lost in the same rounds again."""
     sealed: bool = True
-    """Whether values of the job's store count only where they are sealed with the job's key (llcg help security)."""
+    """Whether messages, and values of the job's store, are sealed with the job's key (llcg help security)."""
     key_file: str | None = None
     """File with the job's key, from `llcg key FILE`, the same on every host; default: on one host a fresh key."""
     audit: bool = False

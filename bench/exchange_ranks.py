@@ -27,7 +27,8 @@ from llcg_dist.comm.ledger import Kind, Ledger
 from llcg_dist.comm.members import Members
 from llcg_dist.comm.messages import MESSAGES, Finish, Message, Train, Trained, TrainStats
 from llcg_dist.comm.process_transport import ProcessTransport, answer_requests
-from llcg_dist.comm.torch_dist import Cluster, RankResources
+from llcg_dist.comm.resources import RankResources
+from llcg_dist.comm.torch_dist import Cluster
 from llcg_dist.config.compose import load_config
 from llcg_dist.config.model import ModelConfig
 from llcg_dist.job.process import keep_freed_memory

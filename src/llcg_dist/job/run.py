@@ -49,7 +49,7 @@ from llcg_dist.job.handshake import (
 from llcg_dist.job.loopback import LoopbackHub
 from llcg_dist.job.open_run import OpenRun
 from llcg_dist.job.process import Rank, keep_freed_memory, log_to
-from llcg_dist.job.processes import ProcessHub, join_cluster, work
+from llcg_dist.job.processes import ProcessHub, join_cluster, work, work_again
 from llcg_dist.job.resumption import choose_round, losses, refuse_to_start_over, starts_over
 from llcg_dist.job.returning import Placed
 from llcg_dist.job.run_dir import RunLock, RunState, choose_run_dir, claim_run_dir, finished_line, inspect_run_dir
@@ -109,7 +109,10 @@ def run(config: Config, me: Rank) -> None:
 
 def take_part(config: Config, algorithm: Algorithm, hub: ProcessHub, me: Rank) -> None:
     """One job in a cluster that has been joined already: as its server, or as a machine."""
-    if hub.rank == 0:
+    if me.supervisor.situation.incarnation:
+        work_again(config, algorithm, hub, me)
+    elif hub.rank == 0:
+        me.supervisor.serves()
         serve(config, algorithm, hub)
     else:
         work(config, algorithm, hub, me)

@@ -1,7 +1,8 @@
-"""The ranks of bench.exchange and bench.star: a line `KIND SIZE ROUNDS` on their input is a turn.
+"""The ranks of bench.exchange, bench.star and bench.sealing: a line `KIND SIZE ROUNDS` on their input is a turn.
 
 Kinds: raw (torch.distributed's own broadcast and gather), channel (ours, with nothing done to the model at either end),
-and the values of algorithm.exchange_dtype (a round's exchange as a run has it).
+sealed (the same with a job's key), cipher (what that seals and opens, without a network), and the values of
+algorithm.exchange_dtype (a round's exchange as a run has it).
 """
 
 import os
@@ -13,6 +14,7 @@ from itertools import cycle
 
 import torch
 import torch.distributed as dist
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from tests.helpers.netns import Host
 from torch import Tensor
 
@@ -20,10 +22,11 @@ from bench.turns import ended, free_port, require_line, write_line
 from llcg_dist.comm.channel import MachineChannel, ServerChannel
 from llcg_dist.comm.control import leave
 from llcg_dist.comm.error_feedback import machine_compressor, server_compressor
+from llcg_dist.comm.job_key import KEY_BYTES
 from llcg_dist.comm.ledger import Kind, Ledger
 from llcg_dist.comm.messages import MESSAGES, Finish, Message, Train, Trained, TrainStats
 from llcg_dist.comm.process_transport import ProcessTransport, answer_requests
-from llcg_dist.comm.torch_dist import Cluster
+from llcg_dist.comm.torch_dist import Cluster, RankResources
 from llcg_dist.config.compose import load_config
 from llcg_dist.config.model import ModelConfig
 from llcg_dist.job.process import keep_freed_memory
@@ -34,7 +37,7 @@ from llcg_dist.training.screening import Screener
 FEATURES, CLASSES = 602, 41
 """Reddit's sizes: the small model is the paper's for it, three SAGE layers."""
 HIDDEN = {"small": 256, "large": 2200}
-RAW, CHANNEL = "raw", "channel"
+RAW, CHANNEL, SEALED, CIPHER = "raw", "channel", "sealed", "cipher"
 Rounds = Callable[[int], None]
 
 
@@ -48,7 +51,7 @@ def ranks(machines: int, hosts: Sequence[Host] = ()) -> Iterator[Callable[[str],
     size = machines + 1
     address = hosts[0].address if hosts else "127.0.0.1"
     meeting = {"MASTER_ADDR": address, "MASTER_PORT": str(free_port()), "WORLD_SIZE": str(size)}
-    meeting["RAW_PORT"] = str(free_port())
+    meeting |= {"RAW_PORT": str(free_port()), "SEALED_PORT": str(free_port())}
     program = [sys.executable, "-m", "bench.exchange_ranks"]
     started = [
         subprocess.Popen(
@@ -75,16 +78,44 @@ def take_turns() -> None:
     torch.set_flush_denormal(True)
     keep_freed_memory()  # as every rank of a run
     cluster = Cluster("gloo", 120, Ledger(frozenset({Kind.PARAMETERS})))
+    sealed: Cluster | None = None
     contenders: dict[str, Rounds] = {}
     for line in sys.stdin:
         kind, size, rounds = line.split()
         name = f"{kind} {size}"
+        if kind == SEALED:
+            sealed = sealed or sealed_cluster()
         if name not in contenders:
-            contenders[name] = raw(cluster, size) if kind == RAW else ours(cluster, kind, size)
+            kinds = {RAW: raw, CIPHER: cipher}
+            used = sealed if kind == SEALED and sealed else cluster
+            contenders[name] = kinds[kind](used, size) if kind in kinds else ours(used, kind, size)
         contenders[name](int(rounds))
         if cluster.rank == 0:
             print("done", flush=True)  # noqa: T201 - the answer to the one who asked
-    leave(cluster)
+    for each in filter(None, (sealed, cluster)):
+        leave(each)
+
+
+def sealed_cluster() -> Cluster:
+    """The same ranks once more, with links that are sealed."""
+    os.environ["MASTER_PORT"] = os.environ["SEALED_PORT"]
+    key = RankResources(key=bytes(KEY_BYTES))
+    return Cluster("gloo", 120, Ledger(frozenset({Kind.PARAMETERS})), key)
+
+
+def cipher(cluster: Cluster, size: str) -> Rounds:
+    """At the server: seals and opens as many bytes as all ranks together do in a round, and nothing else."""
+    model = flatten(model_of(size)).view(torch.uint8)
+    frame, aead = torch.empty(len(model) + 16, dtype=torch.uint8), AESGCM(bytes(KEY_BYTES))
+    pieces = [tensor.numpy().data for tensor in (model, frame)]
+
+    def run(rounds: int) -> None:
+        messages = 2 * (cluster.size - 1) * rounds if cluster.rank == 0 else 0
+        for number in range(messages):
+            aead.encrypt_into(number.to_bytes(12, "big"), pieces[0], b"", pieces[1])
+            aead.decrypt_into(number.to_bytes(12, "big"), pieces[1], b"", pieces[0])
+
+    return run
 
 
 def raw(cluster: Cluster, size: str) -> Rounds:
@@ -105,8 +136,9 @@ def raw(cluster: Cluster, size: str) -> Rounds:
 
 
 def ours(cluster: Cluster, kind: str, size: str) -> Rounds:
-    model, dtype = model_of(size), "float32" if kind == CHANNEL else kind
-    return (serve if cluster.rank == 0 else answer)(cluster, model, dtype, statistics_mask(model), kind != CHANNEL)
+    bare = kind in (CHANNEL, SEALED)
+    model, dtype = model_of(size), "float32" if bare else kind
+    return (serve if cluster.rank == 0 else answer)(cluster, model, dtype, statistics_mask(model), not bare)
 
 
 def serve(cluster: Cluster, model: torch.nn.Module, dtype: str, statistics: Tensor, checks: bool) -> Rounds:

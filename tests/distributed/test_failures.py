@@ -54,7 +54,7 @@ def test_torchrun_with_the_wrong_number_of_processes_says_how_many(tmp_path: Pat
     outcome = torchrun(2, "-m", "llcg_dist.train", "experiment=tiny", "run_dir=run", cwd=tmp_path)
     assert outcome.code != 0
     assert "torchrun with 3 processes" in outcome.err
-    assert outcome.out.count("warning: whoever reaches this job's store can change what its ranks tell each other") == 1
+    assert outcome.out.count("warning: whoever reaches this job's ports can read and change what its ranks tell") == 1
     assert list(tmp_path.iterdir()) == []
 
 

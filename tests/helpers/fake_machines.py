@@ -64,6 +64,7 @@ class BytesTransport:
     """Moves packets as real processes do: through envelopes, as bytes; `tamper` may change a reply on its way."""
 
     parallel = True
+    seal_bytes = 0
 
     def __init__(
         self,

@@ -18,6 +18,7 @@ TRAFFIC = Traffic(
     exchanges=1,
     feature_id_bytes=10,
     feature_row_bytes=20,
+    sealing_bytes=160,
 )
 
 

@@ -60,8 +60,9 @@ def train_in_ranks(
 ) -> tuple[Outcome, list[int]]:
     """Jobs of three ranks, one after the other in the same processes: a rank takes seconds to import torch and DGL.
 
-    `leaks` names, by the number of a job, how it sends bytes past the channel (tests/helpers/ranks/leaks.py). Returns
-    what the ranks printed, and rank 0's exit code of each job.
+    `leaks` names, by the number of a job, how it sends bytes past the channel (tests/helpers/ranks/leaks.py), or what
+    is done to its messages on their way (tests/helpers/ranks/tampering.py). Returns what the ranks printed, and rank
+    0's exit code of each job.
     """
     file = folder / "jobs.json"
     file.write_text(json.dumps([{"overrides": job, "leak": (leaks or {}).get(i)} for i, job in enumerate(jobs)]))

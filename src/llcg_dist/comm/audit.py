@@ -70,9 +70,9 @@ class Audit:
         """All ranks together, after their last exchange. The server gets the verdict, as wire.json will hold it."""
         barrier(cluster)  # all that ranks sent each other has arrived
         with progress.waiting():
-            cluster.meet()
+            cluster.board.meet()
             own = asdict(self._read(cluster))
-            cluster.meet()  # no rank sends more before all have read their sockets
+            cluster.board.meet()  # no rank sends more before all have read their sockets
         messages, counted = cluster.ledger.since_start()
         readings = [Reading(**row) for row in gather_json(cluster, own)]
         if readings:

@@ -25,6 +25,8 @@ class ServerTransport(Protocol):
     num_machines: int
     parallel: bool
     """Machines work at the same time, not in turns."""
+    seal_bytes: int
+    """What sealing adds to a message, which the transport counts between server and machines; 0 without."""
 
     def send(self, packet: Packet, has_reply: bool) -> None:
         """To every machine; returns before they have answered."""
@@ -53,7 +55,8 @@ class _MessageCodes:
         if type(message) not in self._types:
             raise ProtocolError(f"{type(message).__name__} is not a message of this method")
         stats = message.stats.pack() if message.stats else None
-        return Packet(self._types.index(type(message)), message.round, message.durable_round, stats, content)
+        code = self._types.index(type(message))
+        return Packet(code, message.round, message.durable_round, stats, content, message.kind, message.phase)
 
     def type_of(self, packet: Packet) -> type[Message]:
         if not 0 <= packet.code < len(self._types):
@@ -128,7 +131,7 @@ class ServerChannel:
                 contents = list(self._compressor.decompress(self._sent, contents))
         replies = [self._codes.unpack(*each) for each in zip(packets, contents, strict=True)]
         for stats in (reply.stats for reply in replies if reply.stats):
-            count_features(stats, self.ledger)
+            count_features(stats, self.ledger, self._transport.seal_bytes)
         return replies
 
 

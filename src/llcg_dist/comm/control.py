@@ -6,6 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from llcg_dist.comm.frame import FrameBuffer, Label
 from llcg_dist.comm.ledger import CountedMessage, Direction, Kind, Phase
 from llcg_dist.comm.torch_dist import Cluster
 from llcg_dist.errors import ProtocolError
@@ -23,12 +24,10 @@ def send_json(cluster: Cluster, content: dict[str, Any], rank: int) -> None:
 
 
 def receive_json(cluster: Cluster, rank: int) -> dict[str, Any]:
-    length = torch.zeros(1, dtype=torch.int64)
-    _receive(cluster, length, rank)
+    length = _receive(cluster, torch.zeros(1, dtype=torch.int64), rank)
     if not 0 < int(length) <= _LARGEST_JSON_BYTES:
         raise ProtocolError(f"a handshake message of {int(length)} bytes from rank {rank}")
-    encoded = torch.zeros(int(length), dtype=torch.uint8)
-    _receive(cluster, encoded, rank)
+    encoded = _receive(cluster, torch.zeros(int(length), dtype=torch.uint8), rank)
     content = json.loads(bytes(encoded.tolist()))
     if not isinstance(content, dict):
         raise ProtocolError(f"a handshake message from rank {rank} is no JSON object")
@@ -46,18 +45,17 @@ def gather_json(cluster: Cluster, content: dict[str, Any]) -> list[dict[str, Any
 def barrier(cluster: Cluster, value: int = 0) -> int:
     """All ranks wait for each other, and each learns the least of their values: every machine tells its own to the
     server, which then answers all of them."""
-    word, received = torch.tensor([value]), torch.zeros(1, dtype=torch.int64)
+    word = torch.tensor([value])
     if cluster.rank:
         _send(cluster, word, 0)
-        _receive(cluster, received, 0)
+        word = _receive(cluster, word, 0)
     else:
         for rank in cluster.peers:
-            _receive(cluster, received, rank)
-            word = torch.minimum(word, received)
+            word = torch.minimum(word, _receive(cluster, word, rank))
         for rank in cluster.peers:
             _send(cluster, word, rank)
     cluster.wait()
-    return int(received if cluster.rank else word)
+    return int(word)
 
 
 def leave(cluster: Cluster, value: int = 0) -> int:
@@ -70,13 +68,16 @@ def leave(cluster: Cluster, value: int = 0) -> int:
 
 def _send(cluster: Cluster, tensor: Tensor, rank: int) -> None:
     _count(cluster, tensor, Direction.UP if cluster.rank else Direction.DOWN)
-    cluster.send(tensor, rank)
+    cluster.send(tensor, [rank], Label(Kind.CONTROL, cluster.round, Phase.HANDSHAKE))
 
 
-def _receive(cluster: Cluster, buffer: Tensor, rank: int) -> None:
-    _count(cluster, buffer, Direction.DOWN if cluster.rank else Direction.UP)
-    cluster.receive({rank: buffer})
-    cluster.received_bytes += buffer.nbytes
+def _receive(cluster: Cluster, alike: Tensor, rank: int) -> Tensor:
+    """A tensor of the size and type of another."""
+    _count(cluster, alike, Direction.DOWN if cluster.rank else Direction.UP)
+    buffer = FrameBuffer(alike.nbytes)
+    cluster.receive({rank: buffer}, Phase.HANDSHAKE)
+    cluster.received_bytes += alike.nbytes
+    return buffer.body.view(alike.dtype)
 
 
 def _count(cluster: Cluster, tensor: Tensor, direction: Direction) -> None:

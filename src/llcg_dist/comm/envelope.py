@@ -11,6 +11,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from llcg_dist.comm.frame import FrameBuffer, Label, SealError
+from llcg_dist.comm.ledger import Kind, Phase
+
 _HEADER = 4
 
 
@@ -28,6 +31,13 @@ class Packet:
     durable_round: int
     stats: Tensor | None
     content: Tensor | None
+    kind: Kind = Kind.CONTROL
+    """Of the content, and the phase: for whom it is sent through. They do not cross in here."""
+    phase: Phase = Phase.ROUND
+
+    @property
+    def label(self) -> Label:
+        return Label(self.kind, self.round, self.phase)
 
 
 class Envelope:
@@ -39,7 +49,8 @@ class Envelope:
 
     def __init__(self, num_stats: int, content_bytes: int, device: str) -> None:
         self._head = control_bytes(num_stats)
-        self.bytes = torch.zeros(self._head + content_bytes, dtype=torch.uint8, device=device)
+        self.frame = FrameBuffer(self._head + content_bytes, device)
+        self.bytes = self.frame.body
         self._header = self.bytes[: 8 * _HEADER].view(torch.int64)
         self._stats = self.bytes[8 * _HEADER : self._head].view(torch.float64)
         self._content = self.bytes[self._head :]
@@ -57,8 +68,16 @@ class Envelope:
     def read(self) -> Packet:
         """The packet that arrived; its content lies in the buffer, to be used before the next arrives."""
         code, round_, durable_round, size = self._header.tolist()
+        self._require_as_labelled(round_, size)
         stats = self._stats.cpu() if len(self._stats) else None
         return Packet(code, round_, durable_round, stats, self._content[:size].cpu() if size else None)
+
+    def _require_as_labelled(self, round_: int, size: int) -> None:
+        """A sealed packet must say of itself what its frame says; otherwise a sender that has the key is wrong."""
+        header = self.frame.header
+        if header and (header.label.round, header.length) != (round_, self._head + size):
+            frame = f"round {header.label.round}, {header.length} bytes"
+            raise SealError(f"a message of round {round_} with {size} bytes of content came in the frame of {frame}")
 
     @property
     def received_bytes(self) -> int:

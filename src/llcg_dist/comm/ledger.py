@@ -12,7 +12,7 @@ from torch import Tensor
 from llcg_dist.errors import ProtocolError
 
 CONTROL_BYTES_LIMIT = 4096
-"""Control bytes that may cross per machine and round."""
+"""Control bytes, and those of frames and seals, that may cross per machine and round."""
 ROW_NUMBERS, ROWS = "row numbers", "rows"
 """What a message of features holds: which rows are wanted (and how many), or the rows."""
 
@@ -22,6 +22,8 @@ class Kind(StrEnum):
     GRADIENTS = "gradients"
     FEATURES = "features"
     CONTROL = "control"
+    SEALING = "sealing"
+    """Frames and seals of the messages that are counted by what is in them (comm/frame.py)."""
 
 
 class Direction(StrEnum):
@@ -68,6 +70,8 @@ class Traffic:
     feature_id_bytes: int = 0
     """Of `feature_bytes`, those that say which rows are wanted."""
     feature_row_bytes: int = 0
+    sealing_bytes: int = 0
+    """What sealing added to all of them."""
 
 
 @dataclass
@@ -86,7 +90,7 @@ class Ledger:
     """Python integers: no count overflows."""
 
     def __init__(self, allowed: frozenset[Kind]) -> None:
-        self._allowed = allowed | {Kind.CONTROL}
+        self._allowed = allowed | {Kind.CONTROL, Kind.SEALING}
         self._lines: defaultdict[_Key, _Line] = defaultdict(_Line)
         self._round: defaultdict[tuple[Kind, Direction], int] = defaultdict(int)
         self._control_per_machine = 0
@@ -112,7 +116,7 @@ class Ledger:
         )
         if message.phase is Phase.HANDSHAKE:
             return
-        if message.kind is Kind.CONTROL:
+        if message.kind in (Kind.CONTROL, Kind.SEALING):
             self._control_per_machine += message.bytes
             if self._control_per_machine > CONTROL_BYTES_LIMIT:
                 raise ProtocolError(f"more than {CONTROL_BYTES_LIMIT} control bytes per machine and round")
@@ -139,6 +143,17 @@ class Ledger:
             self._add(Kind.FEATURES, Direction.BETWEEN, Phase.ROUND, content, None, messages, total)
             self._round[Kind.FEATURES, Direction.BETWEEN] += total
             self._fetched[content] += total
+
+    def count_seals(self, each: int, messages: int, direction: Direction, phase: Phase = Phase.ROUND) -> None:
+        """Frames and seals, of so many bytes each, around messages that are counted by themselves: one per machine, or
+        between machines any number."""
+        if each and direction is not Direction.BETWEEN:
+            counted = CountedMessage(Kind.SEALING, direction, "uint8", each, each, phase)
+            self.count(counted, messages, enclosed=True)
+        elif each and messages:
+            self._enclosed += messages
+            self._add(Kind.SEALING, direction, phase, "uint8", each, messages, each * messages)
+            self._round[Kind.SEALING, direction] += each * messages
 
     def _require_allowed(self, kind: Kind) -> None:
         if kind not in self._allowed:
@@ -167,6 +182,7 @@ class Ledger:
             exchanges=self._answers[Kind.GRADIENTS] or self._answers[Kind.PARAMETERS],
             feature_id_bytes=self._fetched[ROW_NUMBERS],
             feature_row_bytes=self._fetched[ROWS],
+            sealing_bytes=moved(Kind.SEALING),
         )
         self._round.clear()
         self._control_per_machine = 0
@@ -192,7 +208,8 @@ class Ledger:
 
     def as_json(self) -> dict[str, Any]:
         """The content of wire.json: a row per kind, direction and shape; `elements` of one message (null where they
-        differ), `bytes` of all. In detail, a kind's bytes are up and down, or, between machines, row numbers and rows.
+        differ), `bytes` of all. In detail, a kind's bytes are up, down and between machines, those of features row
+        numbers and rows.
         """
         rows: list[dict[str, Any]] = [
             {
@@ -210,7 +227,7 @@ class Ledger:
         in_detail: dict[str, dict[str, int]] = {kind.value: {} for kind in Kind}
         for row in rows:
             by_kind[row["kind"]] += row["bytes"]
-            way = row["dtype"] if row["direction"] == Direction.BETWEEN else row["direction"]
+            way = row["dtype"] if row["kind"] == Kind.FEATURES else row["direction"]
             in_detail[row["kind"]][way] = in_detail[row["kind"]].get(way, 0) + row["bytes"]
         return {
             "messages": rows,

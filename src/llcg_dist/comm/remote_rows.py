@@ -12,7 +12,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from llcg_dist.comm.ledger import ROW_NUMBERS, ROWS, Ledger
+from llcg_dist.comm.ledger import ROW_NUMBERS, ROWS, Direction, Ledger
 from llcg_dist.comm.messages import TrainStats
 
 COUNT_BYTES = 8
@@ -42,11 +42,12 @@ class FeatureTraffic:
         return taken
 
 
-def count_features(stats: TrainStats, ledger: Ledger) -> None:
-    """Enters what a machine reports of its fetches."""
+def count_features(stats: TrainStats, ledger: Ledger, seal_bytes: int = 0) -> None:
+    """Enters what a machine reports of its fetches, whose messages have a seal of so many bytes each."""
     if stats.feature_pairs:
         ledger.count_features(ROW_NUMBERS, 2 * stats.feature_pairs, stats.feature_id_bytes)
         ledger.count_features(ROWS, stats.feature_pairs, stats.feature_row_bytes)
+        ledger.count_seals(seal_bytes, 3 * stats.feature_pairs, Direction.BETWEEN)
 
 
 class AllToAll(Protocol):

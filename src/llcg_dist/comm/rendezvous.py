@@ -67,16 +67,20 @@ def pick_server(everyone: Sequence[dict[str, Any]]) -> int:
     return score.index(max(score))
 
 
-def choose_backend(requested: str, own_gpu: Sequence[bool]) -> str:
+def choose_backend(requested: str, own_gpu: Sequence[bool], sealed: bool = False) -> str:
     """torch.distributed's name for cluster.backend. `own_gpu[r]`: rank r has a GPU that no other rank uses.
 
     NCCL wants one for each rank, and has Gloo beside it for CPU tensors. Otherwise models cross through the CPU,
-    wherever they are trained.
+    wherever they are trained. So they do in a job with a key: what NCCL moves between GPUs cannot be sealed.
     """
+    if requested == Backend.nccl and sealed:
+        rule = "use cluster.backend=auto, which sends models through the CPU, or cluster.sealed=false"
+        raise UserError(f"cluster.backend=nccl: what NCCL sends cannot be sealed; {rule}")
     if requested == Backend.nccl and not all(own_gpu):
         rank = list(own_gpu).index(False)
         raise UserError(f"cluster.backend=nccl: rank {rank} has no GPU of its own; use cluster.backend=auto")
-    return "cpu:gloo,cuda:nccl" if requested in (Backend.auto, Backend.nccl) and all(own_gpu) else "gloo"
+    nccl = requested in (Backend.auto, Backend.nccl) and all(own_gpu) and not sealed
+    return "cpu:gloo,cuda:nccl" if nccl else "gloo"
 
 
 def swapped_rank(rank: int, server: int) -> int:

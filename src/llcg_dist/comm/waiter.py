@@ -21,10 +21,10 @@ class Waiter:
 
     def __init__(self) -> None:
         self._given: queue.SimpleQueue[Sequence[Any]] = queue.SimpleQueue()
-        self._done: queue.SimpleQueue[tuple[int, RuntimeError] | None] = queue.SimpleQueue()
+        self._done: queue.SimpleQueue[tuple[int, Exception] | None] = queue.SimpleQueue()
         threading.Thread(target=self._run, daemon=True).start()
 
-    def wait(self, works: Sequence[Any]) -> tuple[int, RuntimeError] | None:
+    def wait(self, works: Sequence[Any]) -> tuple[int, Exception] | None:
         """Waits for all of them; returns the place and the error of the first that failed."""
         self._given.put(works)
         with progress.waiting():
@@ -35,11 +35,11 @@ class Waiter:
             self._done.put(_first_failure(self._given.get()))
 
 
-def _first_failure(works: Sequence[Any]) -> tuple[int, RuntimeError] | None:
+def _first_failure(works: Sequence[Any]) -> tuple[int, Exception] | None:
     """A function of its own, so that the thread keeps no work alive: its group could not be left in order."""
     for place, work in enumerate(works):
         try:
             work.wait(FOREVER)
-        except RuntimeError as error:
+        except Exception as error:  # Gloo's, or that of a seal: whoever waits must hear of it
             return place, error
     return None

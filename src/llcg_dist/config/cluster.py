@@ -76,7 +76,7 @@ class ClusterConfig(Section):
     max_restarts: int = 0
     """How often a failed job is started again; it goes on from its last whole checkpoint."""
     sealed: bool = True
-    """Whether values of the job's store count only where they are sealed with the job's key (llcg help security)."""
+    """Whether messages, and values of the job's store, are sealed with the job's key (llcg help security)."""
     key_file: str | None = None
     """File with the job's key, from `llcg key FILE`, the same on every host; default: on one host a fresh key."""
     audit: bool = False

@@ -71,11 +71,12 @@ class ProcessHub:
         return receive_json(self.cluster, rank)
 
     def refuse(self, reason: str) -> None:
-        self.cluster.refuse(reason)
+        self.cluster.board.refuse(reason)
 
     def placed(self, rank_of_part: Sequence[int], run_dir: Path) -> None:
         ranks = {"rank_of_part": list(rank_of_part), "server": self.cluster.server}
         write_json(run_dir / "logs" / "ranks.json", ranks)
+        self.cluster.name_parts({rank: part for part, rank in enumerate(rank_of_part)})
         self._me.names = {rank: name_of(rank, part) for part, rank in enumerate(rank_of_part)}
         self.watch(self._me.names)
 
@@ -115,7 +116,7 @@ def join_cluster(config: Config, algorithm: Algorithm, me: Rank) -> ProcessHub:
         raise UserError("cluster.audit=true: NCCL's bytes cannot be counted on sockets; use cluster.backend=gloo")
     if audit:
         audit.joined()
-    me.joined(cluster.rank, cluster)
+    me.joined(cluster.rank, cluster.board)
     if evaluation_process and cluster.rank != 0:
         evaluation_process.close()
         evaluation_process = None
@@ -155,7 +156,7 @@ def _key(config: Config) -> bytes | None:
     key = ranks_key(config.cluster)
     if key is None and config.cluster.sealed and os.environ["RANK"] == "0":
         rule = "give cluster.key_file (llcg key FILE), or start it with llcg; cluster.sealed=false accepts it"
-        say(f"warning: whoever reaches this job's store can change what its ranks tell each other there; {rule}")
+        say(f"warning: whoever reaches this job's ports can read and change what its ranks tell each other; {rule}")
     return key
 
 
@@ -168,10 +169,12 @@ class ProcessEnvironment:
 
     def took_part(self, part: int, run_dir: Path) -> None:
         self._me.part = part
+        self._hub.cluster.name_parts({self._hub.rank: part})
         log_to(run_dir / "logs" / f"part{part}.log")
 
     def remote_rows(self, part: int, rank_of_part: list[int], own: Tensor, fetched: FeatureTraffic) -> RowSource:
-        return PeerRows(self._hub.cluster.machine_group(), rank_of_part, own, fetched, self.ledger)
+        group = self._hub.cluster.machine_group({rank: part for part, rank in enumerate(rank_of_part)})
+        return PeerRows(group, rank_of_part, own, fetched, self.ledger)
 
 
 def work(config: Config, algorithm: Algorithm, hub: ProcessHub, me: Rank) -> None:

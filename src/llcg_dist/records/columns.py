@@ -4,11 +4,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 BYTES = ("bytes_up", "bytes_down", "gradient_bytes", "feature_bytes", "control_bytes")
-"""Parameters up (to the server) and down, then gradients, features and control messages in both directions."""
+"""Parameters up (to the server) and down, then gradients, features and control messages in both directions. What
+sealing adds to them has a column of its own, `sealing_bytes`: the methods are compared without it."""
 
 
 def sent_bytes(row: Mapping[str, Any]) -> int:
-    """All bytes that were sent in a round, of every kind and over all machines."""
+    """All bytes that were sent in a round, of every kind and over all machines; without frames and seals."""
     return sum(row[key] for key in BYTES)
 
 

@@ -225,11 +225,12 @@ class Recorder:
             "feature_mb_per_round": "feature_bytes",
             "gradient_mb_per_round": "gradient_bytes",
             "control_mb_per_round": "control_bytes",
+            "sealing_mb_per_round": "sealing_bytes",
         }
         return {name: self._sum(column) / len(self.rows) / 1e6 for name, column in columns.items()}
 
     def _sum(self, column: str) -> Any:
-        return sum(row[column] for row in self.rows)
+        return sum(row.get(column, 0) for row in self.rows)  # rows of an earlier version may lack one
 
     def _try_to_write_rows(self) -> None:
         """Writes pending rows; a failure becomes a warning of the last row."""

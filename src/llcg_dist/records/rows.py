@@ -66,6 +66,7 @@ def round_row(
         "exchanges": traffic.exchanges,
         "feature_id_bytes": traffic.feature_id_bytes,
         "feature_row_bytes": traffic.feature_row_bytes,
+        "sealing_bytes": traffic.sealing_bytes,
         "seconds_local": max((machine.seconds_local for machine in stats), default=0.0),
         "seconds_local_by_part": [machine.seconds_local for machine in stats],
         "seconds_exchange": result.seconds_exchange,

@@ -52,7 +52,7 @@ _ROW: dict[str, Check] = (
     | dict.fromkeys(("seconds_evaluate", "seconds_round"), is_number)
 )
 # Columns of metrics.jsonl that every method may have.
-_STANDARD_COLUMNS = {*_ROW, "exchanges", "feature_id_bytes", "feature_row_bytes"}
+_STANDARD_COLUMNS = {*_ROW, "exchanges", "feature_id_bytes", "feature_row_bytes", "sealing_bytes"}
 _STANDARD_COLUMNS |= {"checkpoint_round", "checkpoint_bytes", "seconds_checkpoint", "seconds_prepare"}
 _STANDARD_COLUMNS |= {"seconds_correct_beside", "cpu_correct_beside", "cpu_correct", "cpu_evaluate", "cluster_seconds"}
 _PARTITION: dict[str, Check] = {

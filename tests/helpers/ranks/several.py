@@ -3,10 +3,12 @@
     python -m tests.helpers.ranks.several jobs.json
 
 jobs.json is a list of {"overrides": [...], "leak": NAME or null}; overrides may be {"RANK": [...]} where ranks differ.
-Every rank notes the files that it opened in RUN_DIR.opened.RANK.json; rank 0's exit codes go to jobs.json.codes. The
-ranks are torchrun's, forked from a process that has imported what they need.
+Every rank notes the files that it opened in RUN_DIR.opened.RANK.json, and with what it has sealed messages so far in
+RUN_DIR.sealed.RANK.json; rank 0's exit codes go to jobs.json.codes. A leak may also be an attack on sealed messages
+(tests/helpers/ranks/tampering.py). The ranks are torchrun's, forked from a process that has imported what they need.
 """
 
+import gc
 import json
 import multiprocessing
 import os
@@ -22,8 +24,10 @@ RANKS = 3
 def run_jobs(file: str) -> list[int]:
     """What a rank does; the exit codes of its jobs."""
     from llcg_dist import train
+    from tests.helpers.ranks import tampering
     from tests.helpers.ranks.leaks import LEAKS, before_local_steps
 
+    attacks = LEAKS | tampering.TAMPERING
     rank, codes = os.environ["RANK"], []
     opened: set[str] = set()
 
@@ -35,10 +39,13 @@ def run_jobs(file: str) -> list[int]:
     for job in json.loads(Path(file).read_text()):
         overrides = job["overrides"] if isinstance(job["overrides"], list) else job["overrides"][rank]
         opened.clear()
-        before_local_steps(LEAKS[job["leak"]])
+        before_local_steps(attacks[job["leak"]])
         codes.append(train.main(overrides))
+        gc.collect()  # closes the connections of a job that failed, as the end of the process would
         run_dir = next(word.removeprefix("run_dir=") for word in overrides if word.startswith("run_dir="))
         Path(f"{run_dir}.opened.{rank}.json").write_text(json.dumps(sorted(opened)))
+        sealed = {"used": sorted(tampering.used), "repeated": tampering.repeated}
+        Path(f"{run_dir}.sealed.{rank}.json").write_text(json.dumps(sealed))
     signal.signal(signal.SIGTERM, signal.SIG_DFL)  # a job leaves it ignored, and torchrun ends its ranks by it
     return codes
 

@@ -114,8 +114,8 @@ def test_wire_json_by_hand() -> None:
         {"kind": "control", "direction": "up", "phase": "handshake", "dtype": "int64"}
         | {"elements": 1, "count": 2, "bytes": 16},
     ]
-    by_kind = {"parameters": 600, "gradients": 0, "features": 0, "control": 16}
-    in_detail = {"parameters": {"up": 600}, "gradients": {}, "features": {}, "control": {"up": 16}}
+    by_kind = {"parameters": 600, "gradients": 0, "features": 0, "control": 16, "sealing": 0}
+    in_detail = {"parameters": {"up": 600}, "gradients": {}, "features": {}, "control": {"up": 16}, "sealing": {}}
     assert ledger.as_json() == {
         "messages": rows,
         "bytes_by_kind": by_kind,
@@ -198,6 +198,7 @@ def test_rounds_add_up_to_the_total(rounds: list[list[tuple[Kind, Direction, Pha
         traffic = ledger.end_round()
         in_rounds += traffic.bytes_up + traffic.bytes_down
         in_rounds += traffic.feature_bytes + traffic.gradient_bytes + traffic.control_bytes
+        in_rounds += traffic.sealing_bytes
     everything = [event for events_of_round in rounds for event in events_of_round]
     handshake = sum(size * machines for _, _, phase, size, machines in everything if phase is Phase.HANDSHAKE)
     assert in_rounds + handshake == ledger.total_bytes() == sum(e[3] * e[4] for e in everything)
@@ -222,3 +223,25 @@ def test_what_is_enclosed_in_another_message_is_counted_and_adds_none_on_the_wir
     assert ledger.since_start() == (4, 4 * (10 + 24))
     rows = {row["kind"]: (row["dtype"], row["elements"], row["bytes"]) for row in ledger.as_json()["messages"]}
     assert rows == {"parameters": ("bfloat16", 5, 40), "control": ("float64", 3, 96)}
+
+
+def test_seals_are_a_kind_of_their_own_inside_the_messages_that_they_close() -> None:
+    ledger = Ledger(frozenset({Kind.PARAMETERS}))
+    for direction in (Direction.DOWN, Direction.UP):
+        ledger.count(CountedMessage.of(torch.zeros(25), Kind.PARAMETERS, direction), 2)
+        ledger.count_seals(80, 2, direction)
+    ledger.count_seals(80, 6, Direction.BETWEEN)
+    ledger.count_seals(80, 2, Direction.UP, Phase.HANDSHAKE)
+    ledger.count_seals(0, 2, Direction.UP)  # not sealed
+    found = ledger.end_round()
+    assert (found.bytes_up, found.bytes_down, found.control_bytes, found.sealing_bytes) == (200, 200, 0, 80 * 10)
+    assert ledger.since_start() == (4, 400 + 80 * 12)
+    assert ledger.as_json()["bytes_in_detail"]["sealing"] == {"down": 160, "up": 320, "between": 480}
+
+
+def test_seals_share_the_budget_of_control() -> None:
+    ledger = Ledger(frozenset())
+    for _ in range(51):
+        ledger.count_seals(80, 3, Direction.UP)
+    with pytest.raises(ProtocolError, match="more than 4096 control bytes"):
+        ledger.count_seals(80, 3, Direction.UP)

@@ -125,6 +125,12 @@ def test_nccl_where_every_rank_has_a_gpu_of_its_own(requested: str, own_gpu: lis
     assert choose_backend(requested, own_gpu) == backend
 
 
+def test_what_is_sealed_crosses_through_the_cpu() -> None:
+    assert choose_backend("auto", [True, True], sealed=True) == "gloo"
+    with pytest.raises(UserError, match=r"cluster\.backend=nccl: what NCCL sends cannot be sealed; use"):
+        choose_backend("nccl", [True, True], sealed=True)
+
+
 def test_nccl_without_gpus_names_the_first_rank_that_lacks_one() -> None:
     with pytest.raises(UserError, match=r"cluster\.backend=nccl: rank 1 has no GPU"):
         choose_backend("nccl", [True, False, False])

@@ -38,6 +38,7 @@ def test_a_row_by_hand() -> None:
         "exchanges": 1,
         "feature_id_bytes": 10,
         "feature_row_bytes": 20,
+        "sealing_bytes": 160,
         "seconds_local": 1.5,
         "seconds_local_by_part": [1.5, 1.0],
         "seconds_exchange": 0.1,

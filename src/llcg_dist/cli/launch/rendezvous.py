@@ -22,7 +22,7 @@ from torch.distributed.elastic.rendezvous import (
 from torch.distributed.elastic.rendezvous.c10d_rendezvous_backend import C10dRendezvousBackend
 from torch.distributed.elastic.rendezvous.dynamic_rendezvous import DynamicRendezvousHandler, RendezvousTimeout
 
-from llcg_dist.comm.torch_dist import REFUSED
+from llcg_dist.comm.job_board import REFUSED
 from llcg_dist.errors import UserError
 
 BACKEND = "llcg"

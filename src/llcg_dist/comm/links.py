@@ -1,0 +1,118 @@
+"""The link between the server and one machine, members 0 and 1 of a process group of two: as it is, or sealed.
+
+A link sends and receives one message at a time, in order; both return work to wait for. A message crosses a plain link
+as its bytes alone, a sealed one in a frame (comm/frame.py). A sealed link belongs to one incarnation: when a machine is
+replaced, its successor gets a new group, a new session and a new link.
+"""
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+
+from llcg_dist.comm.frame import HEADER_BYTES, SEAL_BYTES, FrameBuffer, Label, SealError
+from llcg_dist.comm.ledger import Kind, Phase
+from llcg_dist.comm.session import Session
+
+PROOF = Label(Kind.SEALING, phase=Phase.HANDSHAKE)
+"""The first message of a sealed link: without content, and the first that either end reads."""
+
+
+class Link(Protocol):
+    seal_bytes: int
+    """What sealing adds to a message."""
+    part: int | None
+    """Of the machine, once it is known."""
+
+    def send(self, message: Tensor, label: Label) -> Any:
+        """Work that ends when the message has left; the tensor stays as it is until then."""
+
+    def receive(self, frame: FrameBuffer) -> Any:
+        """Work that ends when a message, at most as long as the buffer's body, has arrived there."""
+
+
+class PlainLink:
+    """Messages as they are. CPU tensors cross on Gloo, GPU tensors on NCCL."""
+
+    seal_bytes = 0
+    part: int | None = None
+
+    def __init__(self, peer: int, gloo: Any, nccl: Any = None) -> None:
+        """`peer`: the other member of the group of two."""
+        self._peer, self._gloo, self._nccl = peer, gloo, nccl
+
+    def send(self, message: Tensor, label: Label) -> Any:
+        return self.send_bytes(message)
+
+    def receive(self, frame: FrameBuffer) -> Any:
+        return self.receive_bytes(frame.body)
+
+    def send_bytes(self, message: Tensor) -> Any:
+        return self._group(message).send([message], self._peer, 0)
+
+    def receive_bytes(self, buffer: Tensor) -> Any:
+        return self._group(buffer).recv([buffer], self._peer, 0)
+
+    def _group(self, tensor: Tensor) -> Any:
+        return self._nccl if tensor.is_cuda else self._gloo
+
+
+class SealedLink:
+    """Messages in frames that only the two ends can make and read."""
+
+    seal_bytes = SEAL_BYTES
+
+    def __init__(self, link: PlainLink, session: Session) -> None:
+        self._link, self._session = link, session
+        self._free: list[Tensor] = []
+        """Memory of frames that have left: new memory would cost as much time as filling it."""
+
+    @property
+    def part(self) -> int | None:
+        return self._session.part
+
+    @part.setter
+    def part(self, part: int | None) -> None:
+        self._session.part = part
+
+    def send(self, message: Tensor, label: Label) -> Any:
+        """One pass over the message: it is encrypted into memory of this link's own, as each machine's differs."""
+        content = message.reshape(-1).view(torch.uint8)
+        frame = self._memory(content.numel() + SEAL_BYTES)
+        size = self._session.seal(label, content.numpy().data, frame.numpy().data)
+        return _Then(self._link.send_bytes(frame[:size]), lambda: self._free.append(frame))
+
+    def receive(self, frame: FrameBuffer) -> Any:
+        """A message is decrypted where it arrived, by whoever waits for it."""
+        frame.whole[:HEADER_BYTES].zero_()  # of an earlier message: a shorter one would leave it there
+        return _Then(self._link.receive_bytes(frame.whole), lambda: self._open(frame))
+
+    def prove(self, limit: timedelta) -> None:
+        """Both ends show each other that they have the job's key, before they read anything else."""
+        sent, frame = self.send(torch.empty(0, dtype=torch.uint8), PROOF), FrameBuffer(0)
+        received = self.receive(frame)
+        try:
+            for work in (received, sent):  # a stranger may never take what is sent
+                work.wait(limit)
+        except SealError as error:
+            raise SealError(f"{self._session.peer} has not proved that it has this job's key: {error}") from error
+
+    def _open(self, frame: FrameBuffer) -> None:
+        frame.header = self._session.open(frame.whole.numpy().data)
+
+    def _memory(self, size: int) -> Tensor:
+        frame = self._free.pop() if self._free else None
+        return frame if frame is not None and len(frame) >= size else torch.empty(size, dtype=torch.uint8)
+
+
+class _Then:
+    """Work, and what is done once it has ended."""
+
+    def __init__(self, work: Any, action: Callable[[], None]) -> None:
+        self._work, self._action = work, action
+
+    def wait(self, limit: timedelta) -> None:
+        self._work.wait(limit)
+        self._action()

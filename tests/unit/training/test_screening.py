@@ -15,7 +15,8 @@ STATISTICS = torch.tensor([False, False, True])
 
 
 def screener(*weights: float, on_nonfinite: str = "skip") -> Screener:
-    return Screener(load_config([f"on_nonfinite={on_nonfinite}", "train.local_lr=0.25"]), weights, STATISTICS)
+    config = load_config([f"on_nonfinite={on_nonfinite}", "train.local_lr=0.25"])
+    return Screener(config, weights, STATISTICS, [f"part {part}" for part in range(len(weights))])
 
 
 def screened(vectors: list[Tensor], *weights: float, on_nonfinite: str = "skip") -> Models:

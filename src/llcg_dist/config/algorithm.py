@@ -111,7 +111,7 @@ class AlgorithmConfig(Section):
     screen: Screen = Screen.warn
     """What the server does about an update much longer than the other machines': off, warn (say and record it), clip
     (shorten it to the longest that is allowed) or refuse (leave it out of the average)."""
-    screen_factor: float = 10.0
+    screen_factor: float = 5.0
     """Longest update that is allowed, as a multiple of the median over the machines of a round."""
     aggregate: Aggregate = Aggregate.mean
     """What the server makes of the machines' models: mean, or coordinate by coordinate their median or trimmed_mean,

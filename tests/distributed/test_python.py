@@ -18,7 +18,9 @@ DATA = data_of(community_graph(120))
 QUICK = {"model.hidden": 8, "algorithm.K": 2, "partition": "random", "logger": "none"}
 
 INTERRUPTED = """
+import signal
 import llcg_dist
+signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where the tests run in a shell's background
 from tests.helpers.own_data import load
 overrides = {"model.hidden": 8, "algorithm.K": 1, "partition": "random", "logger": "none"}
 llcg_dist.fit(load(), machines=2, rounds=100000, run_dir="run", overrides=overrides)

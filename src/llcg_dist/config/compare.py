@@ -18,9 +18,8 @@ LOCATION_KEYS = {
 _RESUMABLE = LOCATION_KEYS | {
     "resume", "verify", "checkpoint.every", "checkpoint.keep", "cluster.backend", "cluster.device", "cluster.threads",
     "cluster.server_threads", "cluster.timeout", "cluster.join_timeout", "cluster.max_restarts", "cluster.audit",
-    "cluster.link_mbit", "cluster.sealed", "logger", "sampling.prefetch", "diagnostics.every", "diagnostics.repeats",
-    "diagnostics.chunk",
-    "diagnostics.hessian_steps",
+    "cluster.link_mbit", "cluster.sealed", "logger", "sampling.prefetch", "evaluate.process", "diagnostics.every",
+    "diagnostics.repeats", "diagnostics.chunk", "diagnostics.hessian_steps",
 }  # fmt: skip
 
 

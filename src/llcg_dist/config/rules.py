@@ -22,8 +22,11 @@ def validate(config: Config) -> None:
     if config.run_dir and Path(config.run_dir).resolve() == Path(config.partition.root).resolve():
         rule = "must not be partition.root; records and parts need folders of their own"
         raise UserError(f"run_dir={config.run_dir}: {rule}")
-    rule = "judges by evaluations, and evaluate.every=0 makes none"
-    require(not config.early_stop.patience or config.evaluate.every > 0, config, "early_stop.patience", rule)
+    every = config.evaluate.every
+    why = "makes none" if every == 0 else "makes them by the clock"
+    rule = f"judges by evaluations, and evaluate.every={every} {why}"
+    judged = isinstance(every, int) and every > 0
+    require(not config.early_stop.patience or judged, config, "early_stop.patience", rule)
     mirror, others = config.checkpoint.mirror, (config.run_dir, config.checkpoint.dir)
     if mirror and Path(mirror).resolve() in [Path(other).resolve() for other in others if other]:
         require(False, config, "checkpoint.mirror", "must be another folder than run_dir and checkpoint.dir")

@@ -16,6 +16,8 @@ else:
 
 OPTIMIZERS = {"adam": "torch.optim.Adam", "sgd": "torch.optim.SGD"}
 """Short names of optimisers."""
+WHEN_FREE = "auto"
+"""The value of evaluate.every with which a model is scored whenever nothing else is."""
 
 
 class OptimizerState(StrEnum):
@@ -50,7 +52,7 @@ class SamplingMethod(StrEnum):
     labor = "labor"
 
 
-class Prefetch(StrEnum):
+class Switch(StrEnum):
     auto = "auto"
     on = "on"
     off = "off"
@@ -110,7 +112,7 @@ class SamplingConfig(Section):
     number between 0 and 1 that share of them."""
     method: SamplingMethod = SamplingMethod.neighbor
     """How a machine samples them: neighbor (each node for itself) or labor (nodes of a layer agree; fewer rows)."""
-    prefetch: Prefetch = Prefetch.auto
+    prefetch: Switch = Switch.auto
     """Draw a machine's next mini-batch in a second thread: on, off, or auto (where the host has more cores than ranks);
     the same bits either way."""
     server_fanout: Fanouts = -1
@@ -131,8 +133,12 @@ class SamplingConfig(Section):
 class EvaluateConfig(Section):
     section: ClassVar[str] = "evaluate"
 
-    every: int = 1
-    """Score the model on the whole graph every N rounds and at the end; 0 turns evaluation off."""
+    every: int | str = 1
+    """Score the model on the whole graph every N rounds and at the end; 0 turns evaluation off. auto scores the newest
+    model whenever the process that evaluates is free: no round waits, and the clock decides which rounds are scored."""
+    process: Switch = Switch.auto
+    """Evaluate in a process of its own beside the rounds: on, off, or auto (where the server's host has two cores or
+    more); the same scores either way. A job of one process (loopback, single) has none."""
     chunk: int = 65_536
     """Nodes that evaluation computes at a time (fewer where they have more than 8 neighbours on average)."""
     scratch: str | None = None
@@ -147,11 +153,12 @@ class EvaluateConfig(Section):
 
     def check(self) -> None:
         super().check()
-        self.at_least(0, "every")
+        number = isinstance(self.every, int) and not isinstance(self.every, bool) and self.every >= 0
+        self.require(number or self.every == WHEN_FREE, "every", "must be a whole number, not negative, or auto")
         self.at_least(1, "chunk")
         self.require(0 < self.sample <= 1, "sample", "must be above 0 and at most 1")
         rule = "nothing is scored with evaluate.every=0; leave it off"
-        self.require(self.every > 0 or not self.both_statistics, "both_statistics", rule)
+        self.require(self.every != 0 or not self.both_statistics, "both_statistics", rule)
 
 
 @dataclass

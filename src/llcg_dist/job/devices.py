@@ -6,7 +6,7 @@ from pathlib import Path
 import torch
 
 from llcg_dist.config.cluster import Device, StartMethod
-from llcg_dist.config.train import Prefetch
+from llcg_dist.config.train import Switch
 from llcg_dist.errors import UserError
 
 
@@ -41,7 +41,14 @@ def server_threads(requested: int | str, threads: int, machines_here: int | None
 def draws_ahead(requested: str, threads: int, ranks_here: int) -> bool:
     """sampling.prefetch: auto draws in a second thread where the host's ranks leave a core free."""
     free = len(os.sched_getaffinity(0)) > ranks_here * threads
-    return requested == Prefetch.on or (requested == Prefetch.auto and free)
+    return requested == Switch.on or (requested == Switch.auto and free)
+
+
+def evaluates_beside(requested: str, threads: int) -> bool:
+    """evaluate.process: auto evaluates in a process of its own where that has a core to run on beside another rank, and
+    where this one still has a single thread: others would not outlive the fork."""
+    free = len(os.sched_getaffinity(0)) > 1 and threads == 1
+    return requested == Switch.on or (requested == Switch.auto and free)
 
 
 def forks_ranks(requested: str, device: str, gpu: bool) -> bool:

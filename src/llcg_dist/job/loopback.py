@@ -14,6 +14,7 @@ from llcg_dist.comm.remote_rows import FeatureTraffic, LoopbackRows
 from llcg_dist.config.schema import Config
 from llcg_dist.data.views import RowSource
 from llcg_dist.job.devices import use_device
+from llcg_dist.job.evaluation_process import EvaluationProcess
 from llcg_dist.job.handshake import MachineStart
 from llcg_dist.records.rows import Row
 
@@ -33,6 +34,8 @@ class LoopbackEnvironment:
 
 class LoopbackHub:
     """The server's links to machines that live in its own process and answer at once."""
+
+    evaluation_process: EvaluationProcess | None = None
 
     def __init__(self, config: Config, algorithm: Algorithm) -> None:
         self.num_machines, self.device = algorithm.num_machines, use_device(config.cluster.device)

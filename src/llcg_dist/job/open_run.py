@@ -11,6 +11,7 @@ from llcg_dist.data.graph import TRAIN
 from llcg_dist.data.rows import Array
 from llcg_dist.data.store import Shard
 from llcg_dist.job.checkpoint import SERVER_OWNER, CheckpointFiles
+from llcg_dist.job.evaluation_process import EvaluationProcess
 from llcg_dist.job.initial_weights import InitialWeights, read_initial_weights
 from llcg_dist.job.mirrored_files import open_files
 from llcg_dist.job.start import checkpoint_folder
@@ -33,6 +34,8 @@ class OpenRun:
     device: str
     restored: list[str] = field(default_factory=list)
     """Records that were copied from checkpoint.mirror."""
+    evaluation_process: EvaluationProcess | None = None
+    """Where models are evaluated, if not in the server's own process."""
 
     @cached_property
     def records_mirror(self) -> RecordsMirror | None:

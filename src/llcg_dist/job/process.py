@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Protocol
 
 from llcg_dist.errors import PeerTimeoutError
+from llcg_dist.job.forked_process import die_with_parent
 from llcg_dist.records.console import print_error
 
 _silence_messages: list[str] = []
@@ -125,7 +126,7 @@ def die_with_launcher() -> None:
     if "TORCHELASTIC_RUN_ID" not in os.environ:
         return
     launcher = os.getppid()
-    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+    die_with_parent()
     if os.getppid() != launcher:  # it died before we asked
         os._exit(1)
 

@@ -23,7 +23,8 @@ from llcg_dist.data.partition import store_path
 from llcg_dist.data.views import RowSource
 from llcg_dist.errors import UserError
 from llcg_dist.job.checkpoint import CheckpointWriter
-from llcg_dist.job.devices import use_device
+from llcg_dist.job.devices import evaluates_beside, use_device
+from llcg_dist.job.evaluation_process import EvaluationProcess
 from llcg_dist.job.handshake import MachineStart
 from llcg_dist.job.process import Rank, interrupt, log_to, name_of
 from llcg_dist.records.console import say
@@ -33,8 +34,11 @@ from llcg_dist.records.rows import Row
 class ProcessHub:
     """This rank's end of a cluster: at the server, its links to the machines; at a machine, its link to the server."""
 
-    def __init__(self, cluster: Cluster, config: Config, audit: Audit | None) -> None:
+    def __init__(
+        self, cluster: Cluster, config: Config, audit: Audit | None, evaluation_process: EvaluationProcess | None
+    ) -> None:
         self.cluster, self._audit, self._timeout = cluster, audit, config.cluster.timeout
+        self.evaluation_process = evaluation_process
         self.device = use_device(config.cluster.device)
         self.watch({rank: name_of(rank, None) for rank in cluster.peers})
 
@@ -88,12 +92,15 @@ class ProcessHub:
     def close(self) -> None:
         """Leaves the cluster together with the other ranks, then raises where the audit failed."""
         CheckpointWriter.prune_all(leave(self.cluster, CheckpointWriter.saved_by_all()))
+        if self.evaluation_process:
+            self.evaluation_process.close()
         if self._audit:
             self._audit.require_passed()
 
 
 def join_cluster(config: Config, algorithm: Algorithm, me: Rank) -> ProcessHub:
     settings = config.cluster
+    evaluation_process = EvaluationProcess() if _may_evaluate(config) else None  # before there are connections
     audit = Audit(settings.timeout) if settings.audit else None  # before the first byte
     ledger = Ledger(algorithm.allowed_messages)
     cluster = Cluster(settings.backend, settings.join_timeout, ledger, rank_resources(config))
@@ -102,7 +109,22 @@ def join_cluster(config: Config, algorithm: Algorithm, me: Rank) -> ProcessHub:
     if audit:
         audit.joined()
     me.joined(cluster.rank, cluster)
-    return ProcessHub(cluster, config, audit)
+    if evaluation_process and cluster.rank != 0:
+        evaluation_process.close()
+        evaluation_process = None
+    return ProcessHub(cluster, config, audit, evaluation_process)
+
+
+def _may_evaluate(config: Config) -> bool:
+    """Whether this rank, which may become the server, then evaluates in a process of its own. The server is the first
+    rank of a host (comm/rendezvous.py: pick_server)."""
+    threads = len(os.listdir("/proc/self/task"))
+    first_here, first = (os.environ.get(name) == "0" for name in ("LOCAL_RANK", "RANK"))
+    return first_here and (first or _has_graph(config)) and evaluates_beside(config.evaluate.process, threads)
+
+
+def _has_graph(config: Config) -> bool:
+    return (store_path(config) / "global" / "graph.json").exists()
 
 
 def rank_resources(config: Config) -> RankResources:
@@ -110,7 +132,7 @@ def rank_resources(config: Config) -> RankResources:
     ranks_here = int(os.environ.get("LOCAL_WORLD_SIZE", 1))
     return RankResources(
         interface=config.cluster.interface,
-        graph=(store_path(config) / "global" / "graph.json").exists(),
+        graph=_has_graph(config),
         run=config.run_dir is not None and (Path(config.run_dir) / "config.yaml").exists(),
         key=_key(config),
         own_gpu=use_device(config.cluster.device) != "cpu" and ranks_here <= torch.cuda.device_count(),

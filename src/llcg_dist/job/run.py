@@ -32,6 +32,7 @@ from llcg_dist.job.agreement import (
 )
 from llcg_dist.job.checkpoint import CheckpointWriter
 from llcg_dist.job.devices import threads_per_rank
+from llcg_dist.job.evaluation_process import EvaluationProcess
 from llcg_dist.job.handshake import (
     Begin,
     Hub,
@@ -68,6 +69,7 @@ class ServerHub(Hub, Protocol):
     """The server's links to all machines, of either transport."""
 
     device: str
+    evaluation_process: EvaluationProcess | None
 
     @property
     def ledger(self) -> Ledger: ...
@@ -151,7 +153,7 @@ def _start(
     log_to(run_dir / "logs" / "server.log")
     rank_of_part = assign_ranks(ask_all(hub, Offer(str(run_dir)), Offered), algorithm.num_machines)
     full = read_shard(store / "global", config.verify)
-    run = OpenRun(config, algorithm, run_dir, store, manifest, full, hub.device, restored)
+    run = OpenRun(config, algorithm, run_dir, store, manifest, full, hub.device, restored, hub.evaluation_process)
     part_of_rank = sorted(range(len(rank_of_part)), key=rank_of_part.__getitem__)
     taken = ask(hub, [TakePart(part, rank_of_part) for part in part_of_rank], PartReport)
     reports = [taken[rank - 1] for rank in rank_of_part]

@@ -36,9 +36,11 @@ class Server:
         """All rounds that are left; returns the summary, which it also writes. `audit` is asked after the last
         exchange for its verdict on what crossed."""
         theta, first_round, unrecorded = self._checkpoints.start()
+        for earlier in unrecorded[:-1]:
+            self.record(earlier)
         if self._checkpoints.lost_parts:
             self._restore_machines(first_round - 1)
-        theta = run_rounds(self, theta, first_round, unrecorded)
+        theta = run_rounds(self, theta, first_round, unrecorded[-1] if unrecorded else None)
         self.channel.send(Finish(self._observer.last_round, durable_round=self.durable_round))
         self._checkpoints.finish()
         return self._observer.finish(theta, self.channel.ledger, audit())
@@ -51,10 +53,12 @@ class Server:
 
     def rounds_from(self, first_round: int) -> Iterator[int]:
         """The rounds that are left; what is recorded meanwhile may make them fewer."""
-        round_ = first_round
+        round_, stops_early = first_round, bool(self.algorithm.config.early_stop.patience)
         while round_ <= self._observer.last_round:
             yield round_
             round_ += 1
+            if stops_early:  # the round before decides whether this one is run
+                self._observer.settle()
 
     @property
     def durable_round(self) -> int:
@@ -81,13 +85,13 @@ class Server:
         return stats
 
     def record(self, result: RoundResult | None) -> None:
-        """Evaluates and records a round; None: there is none."""
+        """Has a round evaluated and recorded; None: there is none."""
         if result is not None:
             self._observer.record(result, self._checkpoints.columns(result))
 
     def checkpoint(self, result: RoundResult) -> None:
         """Saves the round: from here on a crash does not lose it."""
-        self._checkpoints.save(result)
+        self._checkpoints.save(result, self._observer.unrecorded)
 
     def take_notes(self) -> dict[str, Any]:
         """Further columns of the round's record: what was measured, what was chosen and why. Taken once, at its end."""

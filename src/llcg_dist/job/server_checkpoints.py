@@ -1,6 +1,7 @@
 """The server's checkpoints: what they hold, and which round is durable at every rank."""
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any
 
 from torch import Tensor
@@ -13,7 +14,7 @@ from llcg_dist.errors import TrainingError
 from llcg_dist.job.checkpoint import SERVER_OWNER, CheckpointFiles, CheckpointWriter, explain_misfit
 from llcg_dist.job.start import Start
 from llcg_dist.records.recorder import Recorder
-from llcg_dist.records.rows import RoundResult, Row
+from llcg_dist.records.rows import RoundResult, Row, without_row
 from llcg_dist.training.correction import Corrector
 from llcg_dist.training.flat_vector import is_finite
 
@@ -42,7 +43,8 @@ class ServerState:
         rate = self._algorithm.config.train.server_lr
         return f"round {result.round}: the correction diverged; lower train.server_lr (now {rate:g})"
 
-    def pack(self, result: RoundResult) -> dict[str, Any]:
+    def pack(self, result: RoundResult, unrecorded: Sequence[RoundResult]) -> dict[str, Any]:
+        """The state after the round of `result`; rows of the rounds `unrecorded` before it wait for scores."""
         chooser, plan = self._corrector.chooser, self._corrector.plan
         return {
             "theta": result.theta,
@@ -53,12 +55,14 @@ class ServerState:
             "fill_ratio": plan.ratio if plan else None,
             "messages": self._ledger.as_json()["messages"],
             "result": _pack(result),
+            "unrecorded": [_pack(earlier) | {"theta": earlier.theta} for earlier in unrecorded],
             "planned_rounds": self._planned_rounds,
             "elapsed": self._recorder.elapsed,
         }
 
-    def load(self, saved: dict[str, Any], size: int) -> RoundResult:
-        """Takes the saved state over; raises what explain_misfit explains where it is of another shape."""
+    def load(self, saved: dict[str, Any], size: int) -> list[RoundResult]:
+        """Takes the saved state over; returns the rounds up to the saved one that had no row yet when it was written.
+        Raises what explain_misfit explains where it is of another shape."""
         theta = saved["theta"]
         if theta.shape != (size,):
             raise ValueError(f"{tuple(theta.shape)} parameters for a model of {size}")
@@ -68,7 +72,8 @@ class ServerState:
         if self._corrector.chooser:
             self._corrector.chooser.load_state(saved["auto_s"])
         self._ledger.restore(saved["messages"])
-        return _unpack(saved["result"], theta)
+        earlier = saved.get("unrecorded", [])
+        return [_unpack(values, values["theta"]) for values in earlier] + [_unpack(saved["result"], theta)]
 
 
 class ServerCheckpoints:
@@ -90,27 +95,27 @@ class ServerCheckpoints:
         self.durable_round = 0 if start.lost else start.round
         """The newest round that every rank has a checkpoint of."""
 
-    def start(self) -> tuple[Tensor, int, RoundResult | None]:
-        """The model to go on from, the first round to run, and the round before where it is not recorded yet.
+    def start(self) -> tuple[Tensor, int, list[RoundResult]]:
+        """The model to go on from, the first round to run, and the rounds before that are not recorded yet.
 
         Checkpoints of rounds that will be repeated are set aside, and rows removed, once the saved state is known to
         fit.
         """
-        theta, unrecorded = self._initial, None
+        theta, unrecorded = self._initial, list[RoundResult]()
         if self._start_round:
             saved = self._files.load(self._start_round)
             with explain_misfit(SERVER_OWNER, self._start_round):
-                last = self._state.load(saved, theta.numel())
-            theta = last.theta
-            unrecorded = last if len(self._recorder.rows) < self._start_round else None
+                saved_rounds = self._state.load(saved, theta.numel())
+            theta = saved_rounds[-1].theta
+            unrecorded = without_row(saved_rounds, self._recorder.rows, self._recorder.run_dir)
         self._files.remove_all() if self._start.over else self._files.set_aside_after(self._start_round)
         self._recorder.start()
         return theta, self._start_round + 1, unrecorded
 
-    def save(self, result: RoundResult) -> None:
+    def save(self, result: RoundResult, unrecorded: Sequence[RoundResult]) -> None:
         if not is_finite(result.theta):
             raise TrainingError(self._state.explain_divergence(result))
-        self._writer.save(result.round, lambda: self._state.pack(result), before=self._recorder.sync)
+        self._writer.save(result.round, lambda: self._state.pack(result, unrecorded), before=self._recorder.sync)
         on_disk = [self._writer.durable_round, *(machine.checkpoint_round for machine in result.stats)]
         self.durable_round = max(self.durable_round, min(on_disk))
         self._writer.prune(self.durable_round)
@@ -146,7 +151,7 @@ def planned_rounds(saved: dict[str, Any], num_rounds: int) -> int:
 
 
 def _pack(result: RoundResult) -> dict[str, Any]:
-    """Plain numbers and lists; theta is stored beside it."""
+    """Plain numbers and lists; theta is stored beside them."""
     values = {f.name: getattr(result, f.name) for f in dataclasses.fields(result) if f.name != "theta"}
     return values | {
         "stats": [dataclasses.asdict(machine) for machine in result.stats],

@@ -20,18 +20,20 @@ from llcg_dist.errors import UserError
 from llcg_dist.job.checkpoint import SERVER_OWNER, CheckpointWriter, explain_misfit
 from llcg_dist.job.corrector_factory import build_corrector, fill_record
 from llcg_dist.job.devices import server_threads, threads_per_rank
+from llcg_dist.job.evaluation_process import QUEUE, EvaluationsBeside, Task
+from llcg_dist.job.evaluations import Evaluations, EvaluationsHere
 from llcg_dist.job.observer import Observer
 from llcg_dist.job.open_run import OpenRun
 from llcg_dist.job.resumption import losses, starts_over
 from llcg_dist.job.server import Server
 from llcg_dist.job.server_checkpoints import ServerCheckpoints, ServerState, planned_rounds
 from llcg_dist.job.start import Start
+from llcg_dist.records.cluster_time import EvaluatorQueue
 from llcg_dist.records.console import Progress
 from llcg_dist.records.recorder import Recorder
 from llcg_dist.records.rows import read_rows
 from llcg_dist.training.average import averaging_weights
 from llcg_dist.training.diagnostics import Diagnostics
-from llcg_dist.training.evaluation import EvaluationSettings, Evaluator
 from llcg_dist.training.flat_vector import flatten, state_dict_bytes, statistics_mask
 from llcg_dist.training.loss import class_shares
 from llcg_dist.training.screening import Screener
@@ -96,9 +98,19 @@ def build_server(
     files = run.checkpoints
     writer = CheckpointWriter(files, config.checkpoint.every, config.checkpoint.keep, config.num_rounds, start.round)
     checkpoints = ServerCheckpoints(files, writer, state, recorder, start, initial)
-    evaluator = Evaluator(run.full.graph, run.new_model(), EvaluationSettings.of(config, _server_threads(run)))
-    observer = Observer(config, evaluator, recorder, _diagnostics(run), steps)
+    evaluations = _evaluations(run, initial.numel(), recorder.best_score)
+    observer = Observer(config, evaluations, recorder, _diagnostics(run), steps)
     return Server(algorithm, channel, corrector, screener, checkpoints, observer)
+
+
+def _evaluations(run: OpenRun, size: int, best: float | None) -> Evaluations:
+    """Of models with `size` parameters, where `best` is the best score so far."""
+    task = Task(run.config, run.store / "global", _server_threads(run), best, size)
+    if run.evaluation_process:
+        return EvaluationsBeside(run.evaluation_process, task)
+    if run.algorithm.trains_on_parts and run.config.cluster.backend != Backend.loopback:
+        log.info("evaluation runs in the server's process (evaluate.process=%s)", run.config.evaluate.process)
+    return EvaluationsHere(task.scorer(run.full.graph))
 
 
 def _server_threads(run: OpenRun) -> int:
@@ -121,6 +133,8 @@ def _recorder(run: OpenRun, start: Start, paper_bytes: int, fill: dict[str, Any]
     }
     recorder = Recorder(run.config, run.run_dir, start.round, start.elapsed, constants, progress.round)
     recorder.mirror = run.records_mirror
+    if run.evaluation_process:
+        recorder.evaluator_queue = EvaluatorQueue(QUEUE, recorder.rows)
     return recorder
 
 

@@ -13,7 +13,13 @@ from llcg_dist.config.targets import call
 from llcg_dist.data.feature_rows import Rows, materialize
 from llcg_dist.errors import UserError, one_line
 from llcg_dist.models.base import Model
-from llcg_dist.models.receptive_field import ReceptiveField, path_graph, receptive_field
+from llcg_dist.models.receptive_field import (
+    HOP_ARGUMENTS,
+    ReceptiveField,
+    path_graph,
+    receptive_field,
+    trims_exactly,
+)
 from llcg_dist.sampling.block import Block, Subgraph
 
 _MOST_LAYERS = 16
@@ -81,6 +87,9 @@ class EdgeIndexModel(OwnModel):
         if found and found != config.layers:
             rule = f"{target} reads {found} hop(s); set model.layers={found}"
             raise UserError(f"model.layers={config.layers}: {rule}")
+        takes_hops = set(HOP_ARGUMENTS) <= inspect.signature(module.forward).parameters.keys()
+        self.trims = bool(found) and takes_hops and trims_exactly(module, num_features, self._layers)
+        """Whether it leaves out of a layer the nodes that are too far away to matter in those that follow."""
 
     @property
     def depth(self) -> int:
@@ -94,7 +103,8 @@ class EdgeIndexModel(OwnModel):
     def forward(self, x: Rows, blocks: Sequence[Block]) -> Tensor:
         (subgraph,) = blocks
         assert isinstance(subgraph, Subgraph)
-        logits: Tensor = self.module(materialize(x), subgraph.edge_index)
+        hops = subgraph.hops if self.trims and subgraph.nodes_per_hop else {}
+        logits: Tensor = self.module(materialize(x), subgraph.edge_index, **hops)
         return logits[: subgraph.num_outputs]
 
 

@@ -8,6 +8,8 @@ from torch import Tensor
 
 Forward = Callable[[Tensor, Tensor], Tensor]
 
+HOP_ARGUMENTS = ("num_sampled_nodes_per_hop", "num_sampled_edges_per_hop")
+"""Of the forward of PyG's own models, and of modules that call torch_geometric.utils.trim_to_layer."""
 _PATHS = 4
 """Several paths, because ReLU may hide what a node contributes to the end of one."""
 _TOLERANCE = 1e-5
@@ -40,6 +42,24 @@ def receptive_field(forward: Forward, num_features: int, most: int) -> Receptive
         if _same(_truncated(forward, x.detach(), distance, edge_index, hops), output):
             return ReceptiveField(layers, hops)
     return ReceptiveField(layers, None)
+
+
+def trims_exactly(forward: Callable[..., Tensor], num_features: int, layers: int) -> bool:
+    """Whether a module that is told the nodes and edges of each hop, as PyG's loaders do, uses that to compute less,
+    with the same output. One with skip connections over all layers, or with degrees, may not."""
+    x, distance, edge_index = path_graph(num_features, layers)
+    order = distance.argsort(stable=True)
+    place = order.argsort()
+    edges = place[edge_index[:, distance[edge_index[1]] < layers]]
+    edges = edges[:, distance[order][edges[1]].argsort(stable=True)]
+    sizes = [_PATHS] * (layers + 1), distance[order][edges[1]].bincount(minlength=layers).tolist()
+    with torch.no_grad():
+        full = forward(x[order], edges)
+        try:
+            trimmed = forward(x[order], edges, **dict(zip(HOP_ARGUMENTS, sizes, strict=True)))
+        except Exception:  # a module may say so in any way
+            return False
+    return len(trimmed) < len(full) and _same(trimmed[:_PATHS], full[:_PATHS])
 
 
 def path_graph(num_features: int, length: int) -> tuple[Tensor, Tensor, Tensor]:

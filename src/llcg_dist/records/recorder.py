@@ -17,6 +17,7 @@ from llcg_dist.config.schema import Config
 from llcg_dist.data.atomic_files import write_bytes, write_json
 from llcg_dist.errors import first_line
 from llcg_dist.records.classes import CLASSES_FILE, write_class_results
+from llcg_dist.records.cluster_time import EvaluatorQueue
 from llcg_dist.records.columns import cluster_seconds
 from llcg_dist.records.loggers import Loggers
 from llcg_dist.records.mirror import RecordsMirror
@@ -53,7 +54,7 @@ class Recorder:
         """`start_round`: the round of the checkpoint that the run resumes from (0: none). `elapsed`: seconds of the run
         before that checkpoint. `constants`: metric, paper_mb_per_round, halo_bytes and fill_ratio of the summary, and
         under `start` what starts.json says besides. `on_round` is called with every row, for the progress line."""
-        self._config, self._run_dir, self._start_round = config, run_dir, start_round
+        self._config, self.run_dir, self._start_round = config, run_dir, start_round
         self._on_round, self._constants = on_round, constants or {}
         self._started = time.perf_counter() - elapsed
         self._pending_models: dict[str, bytes] = {}
@@ -64,19 +65,21 @@ class Recorder:
         self._lost: list[Row] = self._constants.get("start", {}).get("lost", [])
         self.mirror: RecordsMirror | None = None
         """Where a second copy of the records goes, if anywhere."""
+        self.evaluator_queue: EvaluatorQueue | None = None
+        """Where evaluations are made beside the rounds: what these wait for them in cluster time."""
 
     def start(self) -> None:
         """Writes config.yaml, starts.json, and metrics.jsonl with the rows up to the checkpoint, without later ones."""
         for name in () if self._start_round else _RESULTS:
-            (self._run_dir / name).unlink(missing_ok=True)
-        record_start(self._run_dir, self._constants.get("metric"), self._start_round, self._constants.get("start", {}))
-        write_bytes(self._run_dir / "config.yaml", to_yaml(self._config).encode())
-        self._metrics = RowFile(self._run_dir / "metrics.jsonl", self.rows)
+            (self.run_dir / name).unlink(missing_ok=True)
+        record_start(self.run_dir, self._constants.get("metric"), self._start_round, self._constants.get("start", {}))
+        write_bytes(self.run_dir / "config.yaml", to_yaml(self._config).encode())
+        self._metrics = RowFile(self.run_dir / "metrics.jsonl", self.rows)
         if self.mirror:
             for name in ("config.yaml", STARTS_FILE):
-                self.mirror.put(name, (self._run_dir / name).read_bytes())
-            if (self._run_dir / "best.pt").exists():
-                self.mirror.put("best.pt", (self._run_dir / "best.pt").read_bytes())
+                self.mirror.put(name, (self.run_dir / name).read_bytes())
+            if (self.run_dir / "best.pt").exists():
+                self.mirror.put("best.pt", (self.run_dir / "best.pt").read_bytes())
             self.mirror.put_rows(self.rows)
 
     @property
@@ -98,6 +101,9 @@ class Recorder:
     ) -> None:
         """Records a round; `evaluation` is None where the model was not evaluated, `evaluating` what that took."""
         row = round_row(result, evaluation, evaluating, self._config.cluster.link_mbit)
+        if self.evaluator_queue:
+            is_last = result.round == self.stopping.last_round
+            row["cluster_seconds"] = self.evaluator_queue.round(row["cluster_seconds"], evaluating.cpu, is_last)
         row |= statistics_columns(self._config, evaluation)
         row |= error_columns(self._config, evaluation) | checkpoint_columns
         if result.round == self._start_round + 1 and self._lost:
@@ -135,7 +141,7 @@ class Recorder:
     def saved_model(self, name: str) -> dict[str, Tensor] | None:
         """The state_dict in a file of the run directory, or one that waits to be written; None where neither is."""
         try:
-            content = self._pending_models.get(name) or (self._run_dir / name).read_bytes()
+            content = self._pending_models.get(name) or (self.run_dir / name).read_bytes()
             return torch.load(io.BytesIO(content), weights_only=True)
         except (OSError, RuntimeError, EOFError, pickle.UnpicklingError) as error:
             log.warning("%s cannot be read: %s", name, first_line(error))
@@ -149,7 +155,7 @@ class Recorder:
 
     def save_class_results(self, results: Row) -> None:
         """Writes classes.json."""
-        write_class_results(self._run_dir / CLASSES_FILE, results)
+        write_class_results(self.run_dir / CLASSES_FILE, results)
 
     def sync(self) -> None:
         """Flushes metrics.jsonl to disk (fsync); called before a checkpoint, which relies on the earlier rows."""
@@ -158,16 +164,16 @@ class Recorder:
         except OSError as error:
             log.warning("metrics.jsonl: %s", error.strerror)
 
-    def finish(self, peak_rss_mb_server: float, ledger: Ledger, audit: Row | None = None) -> Row:
+    def finish(self, peaks: Row, ledger: Ledger, audit: Row | None = None) -> Row:
         """Writes all pending rows and models, wire.json and summary.json; returns the summary.
 
-        `audit`: verdict of the wire audit. Raises OSError where a file cannot be written; that file's earlier version
-        is then intact.
+        `peaks`: memory in MB by role. `audit`: verdict of the wire audit. Raises OSError where a file cannot be
+        written; that file's earlier version is then intact.
         """
         self._metrics.append(self.rows)
         self._metrics.close()
         self._write_models()
-        starts = read_starts(self._run_dir)
+        starts = read_starts(self.run_dir)
         wire, halo_bytes = ledger.as_json(), self._constants.get("halo_bytes", 0)
         summary = self._training_summary() | {
             "paper_mb_per_round": self._constants.get("paper_mb_per_round", 0.0),
@@ -177,7 +183,7 @@ class Recorder:
             "total_bytes": ledger.total_bytes(),
             "seconds_total": self.elapsed,
             "cluster_seconds_total": cluster_seconds(self.rows),
-            "peak_rss_mb_server": peak_rss_mb_server,
+            **{f"peak_rss_mb_{role}": peak for role, peak in peaks.items()},
             "peak_rss_mb_machine": self._peak_rss_mb_machine,
             "lost": [loss for start in starts for loss in start.get("lost", [])],
             "init_from": starts[0].get("init_from") if starts else None,
@@ -187,8 +193,8 @@ class Recorder:
         }
         # The halo is copied with the parts before the first round: it is counted apart from the messages.
         verdict = {"audit": audit} if audit else {}
-        write_json(self._run_dir / "wire.json", wire | {"halo_bytes": halo_bytes} | verdict)
-        write_json(self._run_dir / "summary.json", summary)
+        write_json(self.run_dir / "wire.json", wire | {"halo_bytes": halo_bytes} | verdict)
+        write_json(self.run_dir / "summary.json", summary)
         self._loggers.finish(summary)
         return summary
 
@@ -239,5 +245,5 @@ class Recorder:
 
     def _write_models(self) -> None:
         for name in list(self._pending_models):
-            write_bytes(self._run_dir / name, self._pending_models[name])
+            write_bytes(self.run_dir / name, self._pending_models[name])
             del self._pending_models[name]

@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -118,8 +119,7 @@ def error_columns(config: Config, evaluation: Evaluation | None) -> Row:
 def read_rows(run_dir: Path, last_round: int) -> list[Row]:
     """Rows 1..last_round of metrics.jsonl, up to the first line that is torn or out of order.
 
-    Row last_round itself may be missing, because a round is checkpointed before it is evaluated and recorded; any
-    earlier one that is missing is a UserError.
+    The last ones may be missing, because a round is checkpointed before it is evaluated and recorded (without_row).
     """
     path = run_dir / "metrics.jsonl"
     rows: list[Row] = []
@@ -132,11 +132,15 @@ def read_rows(run_dir: Path, last_round: int) -> list[Row]:
             if not _is_row(row, len(rows) + 1) or row["round"] > last_round:
                 break
             rows.append(row)
-    if len(rows) < last_round - 1:
-        raise UserError(
-            f"{path}: round {len(rows) + 1} is missing; put the file back, choose another run_dir, or use resume=fresh"
-        )
     return rows
+
+
+def without_row(saved: Sequence[RoundResult], rows: Sequence[Row], run_dir: Path) -> list[RoundResult]:
+    """Those of the rounds in a checkpoint that have no row yet; UserError where the rows lack an earlier round."""
+    if len(rows) < saved[0].round - 1:
+        missing = f"{run_dir / 'metrics.jsonl'}: round {len(rows) + 1} is missing"
+        raise UserError(f"{missing}; put the file back, choose another run_dir, or use resume=fresh")
+    return [result for result in saved if result.round > len(rows)]
 
 
 def _is_row(row: Any, round_: int) -> bool:

@@ -134,6 +134,18 @@ class Subgraph(Block):
     """
 
     num_outputs: int = 0
+    nodes_per_hop: tuple[int, ...] = ()
+    """The seeds, the nodes that they reached, and so on, in this order among the columns; empty: not known."""
+
+    @property
+    def hops(self) -> dict[str, list[int]]:
+        """Nodes and edges of every hop under PyG's names: a module that takes them leaves out what a layer has no use
+        for (torch_geometric.utils.trim_to_layer)."""
+        ends = self.indptr[torch.tensor((0, *self.nodes_per_hop[:-1])).cumsum(0)]
+        return {
+            "num_sampled_nodes_per_hop": list(self.nodes_per_hop),
+            "num_sampled_edges_per_hop": ends.diff().tolist(),
+        }
 
     @cached_property
     def edge_index(self) -> Tensor:

@@ -68,17 +68,19 @@ class SubgraphSampler(NeighborSampler):
         outputs = nodes = np.ascontiguousarray(seeds, dtype=self._indices.dtype)
         self._kernels.set_places(nodes, self._place, 0)
         ends, indices, first, num_edges = [np.zeros(1, np.int32)], [np.zeros(0, np.int32)], 0, 0
+        per_hop = [len(nodes)]
         for hop, fanout in enumerate(reversed(self._fanouts)):
             num_before = len(nodes)
             hop_indptr, hop_indices, nodes = self._sample_layer(nodes, fanout, seed, hop, first)
             ends.append(hop_indptr[1:] + num_edges)
             indices.append(hop_indices)
             first, num_edges = num_before, num_edges + len(hop_indices)
+            per_hop.append(len(nodes) - num_before)
         self._kernels.set_places(nodes, self._place, -1)
         all_nodes, indptr = torch.from_numpy(nodes), torch.from_numpy(np.concatenate(ends))
         degree = self._degree.index_select(0, all_nodes)
         edges = torch.from_numpy(np.concatenate(indices))
-        block = Subgraph(indptr, edges, len(nodes), first, degree, num_outputs=len(outputs))
+        block = Subgraph(indptr, edges, len(nodes), first, degree, None, len(outputs), tuple(per_hop))
         return Sample(all_nodes, torch.from_numpy(outputs), [block])
 
 

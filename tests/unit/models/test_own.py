@@ -80,6 +80,33 @@ def test_all_neighbours_of_a_batch_give_the_output_on_the_whole_graph(target: st
     torch.testing.assert_close(batch, whole[seeds], rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize(
+    ("target", "options", "trims"),
+    [
+        (f"{PYG}.GraphSAGE", {"norm": "batch_norm"}, True),
+        (f"{PYG}.GAT", {"heads": 2}, True),
+        (f"{PYG}.GIN", {}, True),
+        (f"{PYG}.GCN", {}, False),  # its degrees would change
+        (f"{PYG}.GraphSAGE", {"jk": "cat"}, False),  # its layers would have different rows
+        (f"{HELPERS}.GatV2", {}, False),  # does not take them
+    ],
+)
+def test_a_module_that_can_is_told_what_to_leave_out(target: str, options: dict[str, Any], trims: bool) -> None:
+    """Training batches, whose neighbours are sampled: the same output, from fewer rows."""
+    model = own(target, **(SMALL if target.startswith(PYG) else {}), **options).eval()
+    assert isinstance(model, EdgeIndexModel)
+    assert model.trims == trims
+    sample = sampler_for(model, random_graph(60, 90, seed=3), 2).sample(np.array([7, 3, 41, 0]), seed=5)
+    x, computed = torch.randn(len(sample.nodes), F), list[int]()
+    model.module.register_forward_hook(lambda _, inputs, output: computed.append(len(output)))
+    with torch.no_grad():
+        logits = model(x, sample.blocks)
+        model.trims = False
+        torch.testing.assert_close(model(x, sample.blocks), logits)
+    assert computed[1] == len(x)
+    assert (computed[0] < len(x)) == trims
+
+
 def test_weights_load_into_the_class_that_the_user_wrote() -> None:
     model = own(f"{PYG}.GraphSAGE", **SMALL)
     plain = GraphSAGE(F, 8, 2, C)

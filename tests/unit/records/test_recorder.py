@@ -36,7 +36,7 @@ def record(recorder: Recorder, round_: int, val: float | None) -> None:
 
 
 def finish(recorder: Recorder) -> dict[str, Any]:
-    return recorder.finish(500.5, ledger())
+    return recorder.finish({"server": 500.5}, ledger())
 
 
 def test_rows_are_written_as_rounds_end_and_the_summary_adds_them_up(tmp_path: Path) -> None:

@@ -10,7 +10,15 @@ import pytest
 
 from llcg_dist.config.compose import load_config
 from llcg_dist.errors import UserError
-from llcg_dist.records.rows import error_columns, link_seconds, read_rows, round_row, row_line, statistics_columns
+from llcg_dist.records.rows import (
+    error_columns,
+    link_seconds,
+    read_rows,
+    round_row,
+    row_line,
+    statistics_columns,
+    without_row,
+)
 from llcg_dist.stopwatch import Elapsed
 from tests.helpers.round_results import TRAFFIC, evaluation, round_result
 
@@ -110,9 +118,15 @@ def test_rows_are_read_up_to_the_round_that_is_asked_for(tmp_path: Path) -> None
 )
 def test_nothing_is_read_from_a_bad_row_on(tmp_path: Path, third: str) -> None:
     content = [*lines(1, 2), third, *lines(4, 5)]
-    assert read(tmp_path, content, 3) == [1, 2]
-    with pytest.raises(UserError, match=f"^{tmp_path}/metrics.jsonl: round 3 is missing; put the file back"):
-        read(tmp_path, content, 4)
+    assert read(tmp_path, content, 3) == read(tmp_path, content, 4) == [1, 2]
+
+
+def test_rounds_of_a_checkpoint_that_have_no_row(tmp_path: Path) -> None:
+    saved, recorded = [round_result(r) for r in (3, 4, 5)], [{"round": r} for r in range(1, 6)]
+    for count, expected in {2: [3, 4, 5], 3: [4, 5], 5: []}.items():
+        assert [result.round for result in without_row(saved, recorded[:count], tmp_path)] == expected
+    with pytest.raises(UserError, match=f"^{tmp_path}/metrics.jsonl: round 2 is missing; put the file back"):
+        without_row(saved, recorded[:1], tmp_path)
 
 
 def test_estimated_scores_have_their_standard_errors_beside_them() -> None:

@@ -1,4 +1,4 @@
-"""Kernels are compiled once, by a process that ends, and found by all others; without a cache they still work."""
+"""Where compiled kernels are kept: one folder for all processes of this source and these versions."""
 
 import logging
 import os
@@ -9,34 +9,6 @@ from pathlib import Path
 import pytest
 
 from llcg_dist.sampling import compiled
-
-DRAW = """
-import sys, time
-import numpy as np
-from llcg_dist.data.csr import Topology
-from llcg_dist.sampling.neighbor import NeighborSampler
-topology = Topology(np.array([0, 1, 2], np.int32), np.array([1, 0], np.int32))
-print(NeighborSampler(topology, [1]).sample(np.array([0]), 1).nodes.tolist())
-from llcg_dist.sampling import kernels
-print(sum(kernels.sample_layer.stats.cache_misses.values()))
-"""
-
-
-def draw(cache: Path) -> list[str]:
-    environment = os.environ | {"LLCG_KERNEL_CACHE": str(cache), "OMP_NUM_THREADS": "1"}
-    done = subprocess.run([sys.executable, "-c", DRAW], env=environment, capture_output=True, text=True, timeout=240)
-    assert done.returncode == 0, done.stderr
-    return done.stdout.split("\n")[:2]
-
-
-def test_a_process_loads_what_another_has_compiled(tmp_path: Path) -> None:
-    assert draw(tmp_path) == ["[0, 1]", "0"]
-    (folder,) = tmp_path.iterdir()
-    assert (folder / "complete").exists()
-    files = {path: path.stat().st_mtime_ns for path in folder.rglob("*.nbc")}
-    assert files
-    assert draw(tmp_path) == ["[0, 1]", "0"]
-    assert {path: path.stat().st_mtime_ns for path in folder.rglob("*.nbc")} == files
 
 
 def test_kernels_that_are_not_compiled_do_not_pass_for_compiled_ones(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -64,12 +36,6 @@ def test_where_no_folder_can_be_written_a_warning_says_so(
     with caplog.at_level(logging.WARNING, "llcg_dist"):
         assert compiled.ensure_compiled() is None
     assert "Set LLCG_KERNEL_CACHE" in caplog.text
-
-
-@pytest.mark.full
-def test_without_a_cache_a_process_compiles_for_itself(tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    assert draw(tmp_path / "file") == ["[0, 1]", "1"]
 
 
 def test_the_folder_is_that_of_the_source(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

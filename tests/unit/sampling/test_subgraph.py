@@ -88,3 +88,22 @@ def test_hops_beyond_the_last_node_add_nothing() -> None:
         assert torch.equal(few.blocks[0].indptr, many.blocks[0].indptr)
         assert torch.equal(few.blocks[0].indices, many.blocks[0].indices)
         assert few.blocks[0].num_dst == len(few.nodes)
+
+
+@pytest.mark.parametrize("fanouts", [[2, 3], [-1], [2, 2, 2, 2, 2, 2]])
+def test_nodes_and_edges_of_every_hop_in_order(fanouts: list[int]) -> None:
+    nodes, block = sampled(fanouts)
+    sizes, edges = (block.hops[f"num_sampled_{what}_per_hop"] for what in ("nodes", "edges"))
+    assert sizes[0] == len(SEEDS)
+    assert sum(sizes) == len(nodes)
+    assert len(sizes) == len(fanouts) + 1
+    ends = np.cumsum(sizes)
+    hop_of_row = np.searchsorted(ends, np.arange(block.num_dst), side="right")
+    of_rows = np.diff(block.indptr.numpy())
+    assert edges == [int(of_rows[hop_of_row == hop].sum()) for hop in range(len(fanouts))]
+    within = block.within_parts(torch.zeros(len(nodes)), block.degree)
+    assert isinstance(within, Subgraph)
+    assert within.hops == block.hops
+    apart = block.within_parts(torch.arange(len(nodes)), block.degree)
+    assert isinstance(apart, Subgraph)
+    assert apart.hops["num_sampled_edges_per_hop"] == [0] * len(fanouts)

@@ -8,7 +8,7 @@ import gc
 import os
 import signal
 
-from llcg_dist.cli.launch.forked import die_with_parent
+from llcg_dist.job.forked_process import die_with_parent
 
 die_with_parent()  # with torch loaded, a fork server that notices its launcher's end by itself takes long to exit
 os.setsid()  # signals to the launcher's process group do not reach it: ranks have to end before their fork server

@@ -17,8 +17,9 @@ from typing import Any
 from hydra.core.hydra_config import HydraConfig
 
 from llcg_dist.cli.exit_codes import exit_code_of
-from llcg_dist.cli.launch.forked import die_with_parent, fork_server
+from llcg_dist.cli.launch.forked import fork_server
 from llcg_dist.config.compose import load_config, quoted_override
+from llcg_dist.job.forked_process import die_with_parent
 from llcg_dist.records.console import percent, say
 
 _SHUTDOWN_SECONDS = 20.0

@@ -109,12 +109,20 @@ class RunState:
         if len(parts) > 1 and max(parts) > _SLOW * (median := statistics.median_low(parts)) > 0:
             ratio = max(parts) / median
             verdicts.append(f"part {parts.index(max(parts))} takes {ratio:.1f} times as long as the median part")
-        evaluate, beside = phases.get("evaluate", 0.0), phases.get("correct_beside", 0.0)
+        evaluate, beside = self._held_up(), phases.get("correct_beside", 0.0)
         if evaluate + beside > _SLOW * phases.get("local", 0.0) > 0:
             what = f"correction beside them ({beside:.2f} s; lower algorithm.S)" if beside > evaluate else ""
             what = what or f"evaluation ({evaluate:.2f} s; raise evaluate.every)"
             verdicts.append(f"machines wait for the server's {what}")
         return "; ".join(verdicts)
+
+    def _held_up(self) -> float:
+        """Mean seconds in the last rounds that the server gave to evaluation itself, or waited for: less than an
+        evaluation takes where another process makes it."""
+        phases = [row["timeline"]["evaluate"] for row in self.rows[-RECENT:] if "evaluate" in row.get("timeline", {})]
+        if phases:
+            return statistics.fmean(end - begin for begin, end in phases)
+        return self.phases().get("evaluate", 0.0)
 
     def warnings(self) -> list[str]:
         """The newest warnings, with their rounds."""

@@ -1,0 +1,141 @@
+"""Is correction beside the machines as good as correction after them, and sooner?
+
+    python -m studies.beside --data FOLDER [--seeds 5] [--workers 2] [--out runs/beside] [--graphs NAME ...]
+
+The graphs and settings of studies/accuracy.py with 32 local steps a round, so that there is something to fill:
+llcg_plus as it is (S = 4, after), with S = 8 and with S = fill beside, and single. FOLDER holds Amazon/, Planetoid/ and
+Hetero/. On loopback; finished runs are kept (studies/pool.py).
+
+Time is cluster time with evaluation in a process of its own: the longest of the machines' local CPU seconds and of
+the server's steps beside them, and the correction that they wait for. single computes everything itself.
+"""
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from bench.harness import Claim, Spread, publish, table
+
+from llcg_dist.config.compose import quoted_override
+from studies.accuracy_grid import COMMON, FIRST_SEED, FOLDERS, GRAPHS
+from studies.pool import run_all
+
+SINGLE, AFTER, EIGHT, FILL = "single", "after, S = 4", "beside, S = 8", "beside, S = fill"
+METHODS = {
+    SINGLE: ["algorithm=single"],
+    AFTER: ["algorithm=llcg_plus"],
+    EIGHT: ["algorithm=llcg_plus", "algorithm.correction=beside", "algorithm.S=8"],
+    FILL: ["algorithm=llcg_plus", "algorithm.correction=beside", "algorithm.S=fill"],
+}
+LOCAL_STEPS = 32
+NEARLY = 0.97
+"""The share of single's best validation score whose time is taken."""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--out", type=Path, default=Path("runs/beside"))
+    parser.add_argument("--graphs", nargs="*", choices=GRAPHS, default=list(GRAPHS))
+    arguments = parser.parse_args()
+    seeds = range(FIRST_SEED, FIRST_SEED + arguments.seeds)
+    folders = {
+        (graph, method, seed): arguments.out / graph.replace(" ", "_") / method.replace(" ", "") / str(seed)
+        for seed in seeds
+        for graph in arguments.graphs
+        for method in METHODS
+    }
+    run_all(
+        {folder: settings(arguments.data, arguments.out, *cell) for cell, folder in folders.items()}, arguments.workers
+    )
+    rows, claims = [], list[Claim]()
+    for graph in arguments.graphs:
+        runs = {method: [Run(folders[graph, method, seed]) for seed in seeds] for method in METHODS}
+        targets = [NEARLY * run.best for run in runs[SINGLE]]
+        rows += [[graph, method, *columns(of, targets)] for method, of in runs.items()]
+        claims += claims_of(graph, runs, targets)
+    head = [
+        "graph",
+        "correction",
+        "test %",
+        "best - final val %",
+        "S in the last round",
+        "cluster s",
+        "s to 97 % of single",
+    ]
+    publish("beside", table(head, rows), claims)
+
+
+def settings(data: Path, out: Path, graph: str, method: str, seed: int) -> list[str]:
+    root = [quoted_override("dataset.root", str(data / FOLDERS[graph]))] if graph in FOLDERS else []
+    parts = quoted_override("partition.root", str(out / "partitions" / graph.replace(" ", "_")))
+    return [*COMMON, f"algorithm.K={LOCAL_STEPS}", *GRAPHS[graph], *root, *METHODS[method], f"seed={seed}", parts]
+
+
+class Run:
+    """What a run has recorded; scores in %."""
+
+    def __init__(self, folder: Path) -> None:
+        self.rows: list[dict[str, Any]] = [
+            json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()
+        ]
+        summary = json.loads((folder / "summary.json").read_text())
+        self.test, self.best = 100 * summary["test_score_at_best_val"], 100 * summary["best_val_score"]
+        self.final = 100 * summary["final_val_score"]
+        self.is_single = summary["algorithm"] == "single"
+
+    @property
+    def clock(self) -> np.ndarray:
+        """Cluster seconds until the end of each round."""
+        return np.cumsum([round_seconds(row, self.is_single) for row in self.rows])
+
+    def seconds_to(self, target: float) -> float:
+        """Infinite where it is never reached."""
+        reached = [100 * row["val_score"] >= target for row in self.rows]
+        return float(self.clock[reached.index(True)]) if any(reached) else float("inf")
+
+
+def round_seconds(row: dict[str, Any], is_single: bool) -> float:
+    local = row["cpu_local_by_part"]
+    together = sum(local) if is_single else max(max(local, default=0.0), row.get("cpu_correct_beside", 0.0))
+    return together + row["cpu_correct"]
+
+
+def columns(runs: list[Run], targets: list[float]) -> list[str]:
+    steps = [str(row["S"]) for row in {run.rows[-1].get("S"): run.rows[-1] for run in runs}.values() if "S" in row]
+    times = np.array([run.seconds_to(target) for run, target in zip(runs, targets, strict=True)])
+    never = int(np.isinf(times).sum())
+    median = f"{np.median(times):.2f}" if never < len(times) / 2 else "never"
+    return [
+        mean_std([run.test for run in runs]),
+        mean_std([run.best - run.final for run in runs]),
+        " ".join(sorted(steps, key=int)) or "–",
+        f"{np.mean([run.clock[-1] for run in runs]):.2f}",
+        median + (f" ({never} of {len(times)} never)" if never else ""),
+    ]
+
+
+def claims_of(graph: str, runs: dict[str, list[Run]], targets: list[float]) -> list[Claim]:
+    apart = np.array([fill.test - after.test for fill, after in zip(runs[FILL], runs[AFTER], strict=True)])
+    error = apart.std(ddof=1) / len(apart) ** 0.5 if len(apart) > 1 else 0.0
+    unsteady = float(np.mean([run.best - run.final for run in runs[FILL]]))
+    times = {name: [run.seconds_to(t) for run, t in zip(runs[name], targets, strict=True)] for name in (FILL, AFTER)}
+    sooner = float(np.median(times[FILL])) / float(np.median(times[AFTER]))
+    above = Spread.of([apart.mean() + 2 * error])
+    return [
+        Claim(f"{graph}: fill - after, points of test score + 2 standard errors", above, at_least=0),
+        Claim(f"{graph}: best - final of fill, points", Spread.of([unsteady]), at_most=0.5),
+        Claim(f"{graph}: cluster time to 97 % of single, fill / after", Spread.of([sooner]), at_most=1),
+    ]  # fmt: skip
+
+
+def mean_std(values: list[float]) -> str:
+    return f"{np.mean(values):.2f} ± {np.std(values, ddof=min(1, len(values) - 1)):.2f}"
+
+
+if __name__ == "__main__":
+    main()

@@ -73,16 +73,15 @@ class Judge:
         return {name: self.factor * median if median else float("inf") for name, median in medians.items()}
 
     def _lengths_of(self, vector: Tensor, start: Tensor) -> Mapping[str, float]:
-        """Summed in float64: squares of large values overflow float32, as the difference itself may."""
-        moved = vector - start
-        if not bool(moved.abs().max().isfinite()):
-            moved = vector.double() - start.double()
+        """Summed in float64, where no square overflows; the difference is float32 unless it overflows itself."""
+        found = self._norms(vector - start)
+        return found if max(found.values()) < float("inf") else self._norms(vector.double() - start.double())
+
+    def _norms(self, moved: Tensor) -> Mapping[str, float]:
+        """Of both groups; `moved` [n] is overwritten."""
         statistics = torch.linalg.vector_norm(moved[self._statistics], dtype=torch.float64).item()
         moved[self._statistics] = 0
-        return {
-            PARAMETERS: torch.linalg.vector_norm(moved, dtype=torch.float64).item(),
-            STATISTICS: statistics,
-        }
+        return {PARAMETERS: torch.linalg.vector_norm(moved, dtype=torch.float64).item(), STATISTICS: statistics}
 
 
 def lower_median(lengths: Sequence[float]) -> float:

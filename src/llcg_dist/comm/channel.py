@@ -16,6 +16,7 @@ from llcg_dist.comm.error_feedback import MachineCompressor, ServerCompressor
 from llcg_dist.comm.ledger import CountedMessage, Direction, Kind, Ledger
 from llcg_dist.comm.messages import NUM_STATS, Message, TrainStats
 from llcg_dist.comm.remote_rows import count_features
+from llcg_dist.comm.report_checks import machine_names, require_reports, require_sizes
 from llcg_dist.errors import ProtocolError
 
 
@@ -23,6 +24,7 @@ class ServerTransport(Protocol):
     """Moves packets between the server and all machines."""
 
     num_machines: int
+    rank_of_part: list[int]
     parallel: bool
     """Machines work at the same time, not in turns."""
     seal_bytes: int
@@ -88,6 +90,8 @@ class ServerChannel:
         """`types`: Algorithm.messages. `metered=False`: the only machine is the server itself, nothing crosses."""
         self._transport, self._compressor, self.ledger = transport, compressor, ledger
         self._codes, self._machines = _MessageCodes(types), transport.num_machines if metered else 0
+        self.names = machine_names(transport.rank_of_part) if metered else ["rank 0"]
+        """Of the machines, in part order, for messages."""
         self._sent: Tensor | None = None
         self._request: Message | None = None
         self.parallel = transport.parallel
@@ -122,6 +126,8 @@ class ServerChannel:
             names = ", ".join(sorted(kind.__name__ for kind in types))
             place = f"part {wrong_round[0]} is in round {packets[wrong_round[0]].round}" if wrong_round else names
             raise ProtocolError(f"replies to {type(self._request).__name__} of round {self._request.round}: {place}")
+        for reply in types:
+            require_sizes(packets, reply, self._compressor.codec, self.names)
         contents = [self._codes.content(packet, self._compressor.codec.dtype) for packet in packets]
         for reply in types:
             with self.ledger.also_allowing(self._request.reply_may_be):
@@ -129,6 +135,8 @@ class ServerChannel:
             if reply.is_model:
                 assert self._sent is not None
                 contents = list(self._compressor.decompress(self._sent, contents))
+            if reply.ends_round:
+                require_reports(packets, self._request.round, self.names)
         replies = [self._codes.unpack(*each) for each in zip(packets, contents, strict=True)]
         for stats in (reply.stats for reply in replies if reply.stats):
             count_features(stats, self.ledger, self._transport.seal_bytes)

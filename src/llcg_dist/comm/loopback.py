@@ -14,6 +14,7 @@ class LoopbackTransport:
 
     def __init__(self, machines: Sequence[MachineChannel]) -> None:
         self._machines, self.num_machines = machines, len(machines)
+        self.rank_of_part = list(range(1, 1 + len(machines)))
         self._packet: Packet | None = None
 
     def send(self, packet: Packet, has_reply: bool) -> None:

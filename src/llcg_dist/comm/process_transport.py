@@ -28,6 +28,7 @@ class ProcessTransport:
     def __init__(self, cluster: Cluster, rank_of_part: Sequence[int], codec: Codec) -> None:
         self._cluster, self.num_machines = cluster, len(rank_of_part)
         capacity, device = content_bytes(codec, cluster.seal_bytes > 0), cluster.wire_device
+        self.rank_of_part = list(rank_of_part)
         self.seal_bytes = cluster.seal_bytes
         self._outgoing = Envelope(0, capacity, device)
         self._incoming = {rank: Envelope(NUM_STATS, capacity, device) for rank in rank_of_part}

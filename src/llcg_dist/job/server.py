@@ -7,7 +7,8 @@ from torch import Tensor
 
 from llcg_dist.algorithms.base import Algorithm
 from llcg_dist.comm.channel import ServerChannel
-from llcg_dist.comm.messages import Finish, Restore
+from llcg_dist.comm.messages import Finish, Message, Restore, TrainStats
+from llcg_dist.errors import TrainingError
 from llcg_dist.job.observer import Observer
 from llcg_dist.job.round_loop import run_rounds
 from llcg_dist.job.server_checkpoints import ServerCheckpoints
@@ -74,6 +75,14 @@ class Server:
         self.record(previous)
         self._observer.diagnose(self.channel.held, measured, round_)
         self.corrector.prefetch(round_)
+
+    def reports(self, replies: Sequence[Message], round_: int) -> list[TrainStats]:
+        """What the machines tell about the round. One that took another number of steps than the plan has is named."""
+        stats, planned = [reply.stats for reply in replies if reply.stats], self._observer.local_steps(round_)
+        for name, machine in zip(self.channel.names, stats, strict=False):
+            if machine.steps != planned:
+                raise TrainingError(f"{name} reported {machine.steps} local steps in round {round_}, not {planned}")
+        return stats
 
     def record(self, result: RoundResult | None) -> None:
         """Has a round evaluated and recorded; None: there is none."""

@@ -92,7 +92,8 @@ def build_server(
     compressor = server_compressor(config.algorithm.exchange_dtype, statistics)
     transport = make_transport(compressor.codec)
     channel = ServerChannel(transport, compressor, ledger, algorithm.messages, algorithm.trains_on_parts)
-    screener = Screener(config, averaging_weights(config.algorithm.averaging, run.train_nodes), statistics)
+    weights = averaging_weights(config.algorithm.averaging, run.train_nodes)
+    screener = Screener(config, weights, statistics, channel.names, algorithm.judges_updates)
     state = ServerState(algorithm, corrector, compressor, ledger, recorder, start.planned_rounds)
     files = run.checkpoints
     writer = CheckpointWriter(files, config.checkpoint.every, config.checkpoint.keep, config.num_rounds, start.round)

@@ -17,7 +17,7 @@ class Ended:
     error_file: str
 
     def signal_name(self) -> str:
-        return "SIGABRT"
+        return "SIGSEGV"
 
 
 def ended(folder: Path, rank: int, code: int, message: str | None) -> Ended:
@@ -54,8 +54,8 @@ def test_what_rank_0_has_said_is_not_said_again(tmp_path: Path, capsys: pytest.C
 def test_a_rank_that_could_not_say_why(tmp_path: Path, capsys: pytest.CaptureFixture[str], content: str | None) -> None:
     (tmp_path / "logs").mkdir()
     (tmp_path / "logs" / "ranks.json").write_text('{"rank_of_part": [1, 2], "server": 0}')
-    assert report_failure(2, ended(tmp_path, 2, -6, content), tmp_path, rank_0_has_terminal=True) == 1
-    line = f"llcg: error: rank 2 (part 1) was killed by SIGABRT; its log is under {tmp_path}/logs\n"
+    assert report_failure(2, ended(tmp_path, 2, -11, content), tmp_path, rank_0_has_terminal=True) == 1
+    line = f"llcg: error: rank 2 (part 1) was killed by SIGSEGV; its log is under {tmp_path}/logs\n"
     assert capsys.readouterr().err == line
 
 

@@ -147,7 +147,7 @@ def serve(cluster: Cluster, model: torch.nn.Module, dtype: str, statistics: Tens
     compressor, machines = server_compressor(dtype, statistics), cluster.size - 1
     transport = ProcessTransport(cluster, range(1, cluster.size), compressor.codec)
     channel = ServerChannel(transport, compressor, cluster.ledger, MESSAGES, Members(machines))
-    screener = Screener(load_config([]), [1.0] * machines, statistics)
+    screener = Screener(load_config([]), [1.0] * machines, statistics, channel.names)
     theta = flatten(model)
     models = cycle([theta, theta.clone()])  # a channel does not send the same model twice
 

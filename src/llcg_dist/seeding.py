@@ -29,6 +29,13 @@ def diagnostics_generator(seed: int, stream: int, round_: int) -> np.random.Gene
     return np.random.default_rng(np.random.SeedSequence((seed, stream, round_, 1)))
 
 
+def noise_generator(secret: bytes | int, stream: int, round_: int) -> np.random.Generator:
+    """The generator of the noise on a machine's update; `secret` is the job's seed, or bytes that the machine alone
+    knows."""
+    seed = secret if isinstance(secret, int) else int.from_bytes(secret, "big")
+    return np.random.default_rng(np.random.SeedSequence((seed, stream, round_, 2)))
+
+
 def partition_generator(seed: int) -> np.random.Generator:
     """The generator of random parts: a stream of its own, since a dataset may be drawn with the same seed. Parts that
     were drawn as a generated graph draws its classes would each have a few classes only."""

@@ -23,7 +23,9 @@ def poison_part_1(root: Path, feature: float) -> None:
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int8"])
 def test_a_machine_that_sends_nan_is_named(tmp_path: Path, dtype: str) -> None:
     poison_part_1(tmp_path, 1e38)
-    with pytest.raises(TrainingError, match=r"part 1 sent parameters that are not finite in round 1 .*train.local_lr"):
+    with pytest.raises(
+        TrainingError, match=r"rank 2 \(part 1\) sent parameters that are not finite in round 1 .*train.local_lr"
+    ):
         on_loopback(tmp_path, "fails", *JOB, f"algorithm.exchange_dtype={dtype}")
 
 

@@ -74,6 +74,7 @@ class BytesTransport:
         tamper: Callable[[int, Packet], Packet] = lambda part, packet: packet,
     ) -> None:
         self._machines, self.num_machines, self._tamper = machines, len(machines), tamper
+        self.rank_of_part = list(range(1, 1 + len(machines)))
         self._down = [Envelope(0, content_bytes, "cpu") for _ in machines]
         self._up = [Envelope(NUM_STATS, content_bytes, "cpu") for _ in machines]
 

@@ -25,7 +25,7 @@ TRAFFIC = Traffic(
 def round_result(round_: int = 1, **notes: Any) -> RoundResult:
     """Two machines, of three and five local steps."""
     stats = [TrainStats(0.5, 1.5, 3, 300.0, cpu_local=1.25), TrainStats(0.25, 1.0, 5, 400.0, cpu_local=0.75)]
-    times = {"seconds_exchange": 0.1, "seconds_correct": 0.2, "seconds_round": 2.0}
+    times: dict[str, Any] = {"seconds_exchange": 0.1, "seconds_correct": 0.2, "seconds_round": 2.0}
     times |= {"cpu_correct": 0.125, "cpu_round": 1.375}
     return RoundResult(round_, torch.zeros(2), stats, [1], TRAFFIC, **times, timeline={"machines": []}, notes=notes)
 

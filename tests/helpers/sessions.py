@@ -27,7 +27,7 @@ def sealed(session: Session, content: bytes, label: Label = MODEL) -> bytearray:
     return frame
 
 
-def received(frame: bytes, buffer: Tensor) -> memoryview:
+def received(frame: bytes | bytearray, buffer: Tensor) -> memoryview:
     """The memory of a receiver after the frame has arrived, as Gloo leaves what lies behind a short message."""
     buffer[:64].zero_()
     memory = buffer.numpy().data

@@ -6,10 +6,11 @@ from typing import Protocol
 from torch import Tensor
 
 from llcg_dist.algorithms.traffic import MessageBytes, RoundTraffic
+from llcg_dist.algorithms.update_rules import check_updates
 from llcg_dist.comm.channel import ServerChannel
 from llcg_dist.comm.ledger import Kind
 from llcg_dist.comm.messages import MESSAGES, Message, Train, TrainStats
-from llcg_dist.config.algorithm import FILL, Correction, ExchangeDtype, ServerOptimizer
+from llcg_dist.config.algorithm import FILL, Aggregate, Correction, ExchangeDtype, ServerOptimizer
 from llcg_dist.config.cluster import OnLoss
 from llcg_dist.config.rules import require
 from llcg_dist.config.schema import Config
@@ -22,6 +23,7 @@ from llcg_dist.training.correction import Corrector
 from llcg_dist.training.learning_rate import LearningRates
 from llcg_dist.training.optimizer import optimizer_class, state_tensors
 from llcg_dist.training.outer_optimizer import outer_optimizer
+from llcg_dist.training.robust import robust_aggregate
 from llcg_dist.training.schedule import local_steps
 from llcg_dist.training.screening import Models, Screener
 from llcg_dist.training.trainer import Trainer
@@ -121,9 +123,21 @@ class Algorithm:
     def changes_gradients(self) -> bool:
         return type(self).local_gradient is not Algorithm.local_gradient
 
+    @property
+    def judges_updates(self) -> bool:
+        """Whether there are updates of several machines to compare."""
+        return self.averages_models and self.trains_on_parts
+
+    @property
+    def aggregates_by_itself(self) -> bool:
+        return type(self).aggregate is not Algorithm.aggregate
+
     def aggregate(self, theta: Tensor, models: Models) -> Tensor:
         """Line 11: one model of the machines' models, in memory of its own; `theta` is what they started from."""
-        average = weighted_average(models.vectors, models.weights)
+        if self.config.algorithm.aggregate == Aggregate.mean:
+            average = weighted_average(models.vectors, models.weights)
+        else:
+            average = robust_aggregate(self.config.algorithm, models.vectors, self.num_machines)
         return self.outer.step(theta, average, models.statistics)
 
     def correct(self, theta: Tensor, models: Models, corrector: Corrector) -> Tensor:
@@ -156,6 +170,7 @@ class Algorithm:
             "algorithm.server_optimizer",
             rule,
         )
+        check_updates(self)
         if not self.trains_on_parts:
             rule = f"must be float32: nothing crosses with algorithm={name}"
             require(settings.exchange_dtype == ExchangeDtype.float32, config, "algorithm.exchange_dtype", rule)

@@ -13,6 +13,7 @@ from llcg_dist.comm.messages import Gradient, Message
 from llcg_dist.config.algorithm import ExchangeDtype
 from llcg_dist.config.rules import require
 from llcg_dist.config.schema import Config
+from llcg_dist.errors import TrainingError
 from llcg_dist.models.registry import structure
 from llcg_dist.training.average import weighted_average
 from llcg_dist.training.learning_rate import LearningRates
@@ -91,6 +92,9 @@ class FullSync(Ggs):
             trainer.optimizer_step()
             replies = server.channel.replies()
         shared, statistics = trainer.theta().clone(), trainer.statistics
+        for reply, name in zip(replies, server.channel.names, strict=True):
+            if reply.vector.numel() != int(statistics.sum()):
+                raise TrainingError(f"{name} sent {reply.vector.numel()} running statistics in round {round_}")
         return shared, [_completed(reply, shared, statistics) for reply in replies]
 
     def handlers(self, machine: MachineTools) -> Handlers:

@@ -15,6 +15,7 @@ from llcg_dist.doctor import ERROR, OK, WARN, Finding, check_parts_and_memory, n
 from llcg_dist.doctor.findings import format_bytes
 from llcg_dist.doctor.host import Host, this_host
 from llcg_dist.doctor.host_rules import check_host, check_precision, check_processes
+from llcg_dist.doctor.privacy_rules import check_privacy
 from llcg_dist.errors import UserError
 from llcg_dist.records.console import print_error, say, table
 
@@ -34,6 +35,7 @@ def doctor(arguments: Sequence[str]) -> int:
         *check_processes(os.environ.get("WORLD_SIZE"), ranks),
         *check_host(host, config.cluster, ranks_here),
         *check_precision(host, config),
+        *check_privacy(config),
         *_check_store(config, algorithm, host, ranks_here),
     ]
     _print_findings(findings)

@@ -17,6 +17,7 @@ from llcg_dist.comm.ledger import CountedMessage, Direction, Kind, Ledger
 from llcg_dist.comm.members import Members
 from llcg_dist.comm.messages import NUM_STATS, Message, TrainStats
 from llcg_dist.comm.remote_rows import count_features
+from llcg_dist.comm.report_checks import machine_names, require_reports, require_sizes
 from llcg_dist.errors import ProtocolError
 
 
@@ -24,6 +25,7 @@ class ServerTransport(Protocol):
     """Moves packets between the server and all machines."""
 
     num_machines: int
+    rank_of_part: list[int]
     parallel: bool
     """Machines work at the same time, not in turns."""
     seal_bytes: int
@@ -100,6 +102,8 @@ class ServerChannel:
         """`types`: Algorithm.messages. `metered=False`: the only machine is the server itself, nothing crosses."""
         self._transport, self._compressor, self.ledger = transport, compressor, ledger
         self._codes, self.members, self._metered = _MessageCodes(types), members, metered
+        self.names = machine_names(transport.rank_of_part) if metered else ["rank 0"]
+        """Of the machines, in part order, for messages."""
         self._sent: Tensor | None = None
         self._request: Message | None = None
         self._stood_in: dict[int, Message] = {}
@@ -148,13 +152,19 @@ class ServerChannel:
         packets = self._transport.receive()
         self.members.lose(self._transport.take_losses())
         self._require_answers(packets)
-        contents = [self._codes.content(packet, self._compressor.codec.dtype) for packet in packets.values()]
-        for reply in {self._codes.type_of(packet) for packet in packets.values()}:
+        arrived, names = list(packets.values()), [self.names[part] for part in packets]
+        types = {self._codes.type_of(packet) for packet in arrived}
+        for reply in types:
+            require_sizes(arrived, reply, self._compressor.codec, names)
+        contents = [self._codes.content(packet, self._compressor.codec.dtype) for packet in arrived]
+        for reply in types:
             with self.ledger.also_allowing(self._request.reply_may_be):
                 self._count(reply, contents[0], Direction.UP, len(packets))
             if reply.is_model:
                 assert self._sent is not None
                 contents = list(self._compressor.decompress(self._sent, contents))
+            if reply.ends_round:
+                require_reports(arrived, self._request.round, names)
         of_part = dict(zip(packets, contents, strict=True))
         replies = {part: self._codes.unpack(packets[part], content, part) for part, content in of_part.items()}
         for stats in (reply.stats for reply in replies.values() if reply.stats):

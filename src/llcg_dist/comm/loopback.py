@@ -35,6 +35,7 @@ class LoopbackTransport:
         """`script` loses machines and lets them return: then `renewed(part)` builds a part's machine anew."""
         self._machines, self.num_machines = list(machines), len(machines)
         self._script, self._renewed = script, renewed
+        self.rank_of_part = list(range(1, 1 + len(machines)))
         self._packet: Packet | None = None
         self._asked: Sequence[int] = ()
         self._lost: list[int] = []

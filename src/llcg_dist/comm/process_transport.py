@@ -32,9 +32,10 @@ class ProcessTransport:
     def __init__(self, cluster: Cluster, rank_of_part: Sequence[int], codec: Codec) -> None:
         self._cluster, self.num_machines = cluster, len(rank_of_part)
         capacity, device = content_bytes(codec, cluster.seal_bytes > 0), cluster.wire_device
+        self.rank_of_part = list(rank_of_part)
         self.seal_bytes = cluster.seal_bytes
         self._outgoing = Envelope(0, capacity, device)
-        self._rank_of_part, self._asked = rank_of_part, list[int]()
+        self._asked: list[int] = []
         self._new_envelope = partial(Envelope, NUM_STATS, capacity, device)
         self._incoming = [self._new_envelope() for _ in rank_of_part]
         self._away: dict[int, int] = {}
@@ -42,24 +43,24 @@ class ProcessTransport:
 
     def send(self, packet: Packet, has_reply: bool, parts: Sequence[int]) -> None:
         self._cluster.wait()  # a request without a reply may still be on its way
-        self._asked, ranks = list(parts), [self._rank_of_part[part] for part in parts]
+        self._asked, ranks = list(parts), [self.rank_of_part[part] for part in parts]
         self._cluster.round = packet.round
         self._cluster.send(self._outgoing.write(packet), ranks, packet.label)
         if has_reply:  # replies arrive while the server does other things
-            frames = {self._rank_of_part[part]: self._incoming[part].frame for part in parts}
+            frames = {self.rank_of_part[part]: self._incoming[part].frame for part in parts}
             self._cluster.expect(frames, packet.phase)
 
     def receive(self) -> dict[int, Packet]:
         self._cluster.wait()
-        answered = [part for part in self._asked if self._rank_of_part[part] in self._cluster.peers]
+        answered = [part for part in self._asked if self.rank_of_part[part] in self._cluster.peers]
         self._cluster.received_bytes += sum(self._incoming[part].received_bytes for part in answered)
         return {part: self._incoming[part].read() for part in answered}
 
     def take_losses(self) -> dict[int, str]:
         lost, self._cluster.losses = self._cluster.losses, None if self._cluster.losses is None else {}
         for rank in lost or {}:
-            self._away[self._rank_of_part.index(rank)] = rank
-        return {self._rank_of_part.index(rank): f"rank {rank}: {why}" for rank, why in (lost or {}).items()}
+            self._away[self.rank_of_part.index(rank)] = rank
+        return {self.rank_of_part.index(rank): f"rank {rank}: {why}" for rank, why in (lost or {}).items()}
 
     def admit(self, round_: int) -> list[int]:
         back = [part for part, rank in sorted(self._away.items()) if self._cluster.admit(rank, part, _LINK_SECONDS)]

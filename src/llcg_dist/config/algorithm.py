@@ -50,6 +50,24 @@ class ExchangeDtype(StrEnum):
     int8 = "int8"
 
 
+class Screen(StrEnum):
+    off = "off"
+    warn = "warn"
+    clip = "clip"
+    refuse = "refuse"
+
+
+class Aggregate(StrEnum):
+    mean = "mean"
+    median = "median"
+    trimmed_mean = "trimmed_mean"
+
+
+class NoiseSeed(StrEnum):
+    job = "job"
+    secret = "secret"
+
+
 @dataclass
 class AlgorithmConfig(Section):
     section: ClassVar[str] = "algorithm"
@@ -90,6 +108,25 @@ class AlgorithmConfig(Section):
     exchange_dtype: ExchangeDtype = ExchangeDtype.float32
     """How models cross between server and machines: float32 (as they are), or rounded to bfloat16 or int8, where what
     one message leaves out goes with the next."""
+    screen: Screen = Screen.warn
+    """What the server does about an update much longer than the other machines': off, warn (say and record it), clip
+    (shorten it to the longest that is allowed) or refuse (leave it out of the average)."""
+    screen_factor: float = 5.0
+    """Longest update that is allowed, as a multiple of the median over the machines of a round."""
+    aggregate: Aggregate = Aggregate.mean
+    """What the server makes of the machines' models: mean, or coordinate by coordinate their median or trimmed_mean,
+    which a few false values cannot move far."""
+    trim: float = 0.25
+    """aggregate=trimmed_mean: share of the machines whose values are left out at either end."""
+    clip: float | None = None
+    """Longest update (L2 norm, of learned parameters) that a machine sends; it shortens a longer one itself."""
+    noise: float = 0.0
+    """Standard deviation of the Gaussian noise that a machine adds to its update, as a multiple of algorithm.clip."""
+    noise_seed: NoiseSeed = NoiseSeed.job
+    """Where the noise comes from: job (from `seed`: runs repeat, but whoever knows the seed can remove it), or secret
+    (from random bytes that every machine draws and keeps beside its checkpoints)."""
+    delta: float = 1e-5
+    """With noise: the delta for which the run's epsilon is told."""
     feature_cache: int = 0
     """ggs, full_sync: bytes of remote features that a machine may keep, the most requested first; 0 keeps none."""
     storage_overhead: float = 0.1
@@ -117,6 +154,7 @@ class AlgorithmConfig(Section):
     def check(self) -> None:
         super().check()
         self._check_correction()
+        self._check_updates()
         self.require(0 < self.K < float("inf"), "K", "must be a positive number of local steps")
         rule = "must be at least 1 with schedule=equal_total (every round takes a step)"
         self.require(self.K >= 1 or self.schedule != Schedule.equal_total, "K", rule)
@@ -143,6 +181,19 @@ class AlgorithmConfig(Section):
         self.positive("fill_ratio")
         rule = "has no effect unless algorithm.S=fill"
         self.require(self.S == FILL or self.fill_ratio is None, "fill_ratio", rule)
+
+    def _check_updates(self) -> None:
+        """The rules of how updates are judged, aggregated and protected."""
+        self.require(1 < self.screen_factor < float("inf"), "screen_factor", "must be a number above 1")
+        self.require(0 < self.trim < 0.5, "trim", "must lie between 0 and 0.5, and be neither")
+        self.positive("clip")
+        self.require(0 <= self.noise < float("inf"), "noise", "must be a number, not negative")
+        rule = "needs algorithm.clip, which it is a multiple of"
+        self.require(not self.noise or self.clip is not None, "noise", rule)
+        self.require(0 < self.delta < 1, "delta", "must lie between 0 and 1, and be neither")
+        rule = f"must be uniform with aggregate={self.aggregate}, which gives every machine one voice"
+        weightless = self.aggregate == Aggregate.mean or self.averaging == Averaging.uniform
+        self.require(weightless, "averaging", rule)
 
 
 def method_label(name: str, target: str | None) -> str:

@@ -20,6 +20,7 @@ from llcg_dist.doctor.memory import RankMemory
 from llcg_dist.doctor.memory_rules import check_correction, check_evaluation, check_memory
 from llcg_dist.doctor.part_rules import check_parts, check_single_rows
 from llcg_dist.doctor.plan import make_plan
+from llcg_dist.doctor.privacy_rules import check_privacy
 
 __all__ = ["ERROR", "OK", "WARN", "Finding", "check_job", "check_parts_and_memory", "num_processes", "predicted_memory"]
 
@@ -36,6 +37,7 @@ def check_job(config: Config, algorithm: Algorithm, store: Path, manifest: dict[
     return [
         *host_findings,
         *check_precision(host, config),
+        *check_privacy(config),
         *check_parts_and_memory(config, algorithm, store, manifest, host),
     ]
 

@@ -9,8 +9,10 @@ from torch import Tensor
 
 from llcg_dist import seeding
 from llcg_dist.algorithms.base import Algorithm
+from llcg_dist.comm.channel import Handler
 from llcg_dist.comm.error_feedback import MachineCompressor, machine_compressor
 from llcg_dist.comm.remote_rows import FeatureTraffic
+from llcg_dist.config.algorithm import NoiseSeed
 from llcg_dist.config.schema import Config
 from llcg_dist.data.derived import DataAccess
 from llcg_dist.data.views import View
@@ -18,6 +20,7 @@ from llcg_dist.job.checkpoint import CheckpointWriter, explain_misfit, part_owne
 from llcg_dist.job.devices import draws_ahead, threads_per_rank
 from llcg_dist.job.machine import Machine, MachineCheckpoints
 from llcg_dist.job.mirrored_files import open_files
+from llcg_dist.job.protected_machine import ProtectedMachine, noise_secret
 from llcg_dist.job.start import Start
 from llcg_dist.models import build_model
 from llcg_dist.models.base import Model
@@ -27,6 +30,7 @@ from llcg_dist.training.fill_plan import seconds_of_step
 from llcg_dist.training.flat_vector import flatten, statistics_mask
 from llcg_dist.training.learning_rate import LearningRates
 from llcg_dist.training.loss import calibration, class_shares
+from llcg_dist.training.protection import Protection
 from llcg_dist.training.trainer import StepSettings, Trainer
 
 
@@ -45,7 +49,7 @@ class OpenPart:
     """Counts the remote features that `view` fetches."""
 
 
-def build_machine(part: OpenPart, start: Start) -> tuple[Machine, MachineCompressor]:
+def build_machine(part: OpenPart, start: Start) -> tuple[Handler, MachineCompressor]:
     """The machine of a part, and the compressor of its channel."""
     config, algorithm, view = part.config, part.algorithm, part.view
     model = build_model(config.model, view.num_features, view.num_classes)
@@ -64,7 +68,19 @@ def build_machine(part: OpenPart, start: Start) -> tuple[Machine, MachineCompres
     if not start.returning:
         files.remove_all() if start.over else files.set_aside_after(start.round)
     meter = LocalGradient(config, view, part.device) if config.diagnostics.every else None
-    return Machine(algorithm, steps, trainer, checkpoints, part.fetched, meter), compressor
+    machine = Machine(algorithm, steps, trainer, checkpoints, part.fetched, meter)
+    return _protected(machine, part, trainer.statistics), compressor
+
+
+def _protected(machine: Machine, part: OpenPart, statistics: Tensor) -> Handler:
+    """The machine, or what stands between it and the channel where its updates are clipped."""
+    settings = part.config.algorithm
+    if settings.clip is None:
+        return machine
+    by_secret = settings.noise > 0 and settings.noise_seed == NoiseSeed.secret
+    source = noise_secret(part.checkpoints, part.part) if by_secret else part.config.seed
+    protection = Protection(settings.clip, settings.noise, statistics, source, seeding.part_stream(part.part))
+    return ProtectedMachine(machine, protection)
 
 
 def seconds_of_local_step(part: OpenPart, start: Start) -> float:

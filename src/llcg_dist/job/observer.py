@@ -58,6 +58,10 @@ class Observer:
         """Of the run, as far as is known: the rows may end it earlier than planned."""
         return self._recorder.stopping.last_round
 
+    def local_steps(self, round_: int) -> int:
+        """Of every machine, by the plan."""
+        return self._steps[round_ - 1]
+
     def request_measurements(self, theta: Tensor, round_: int, channel: ServerChannel) -> Sequence[Tensor] | None:
         every = self._config.diagnostics.every
         if self._diagnostics is None or not every or round_ % every:

@@ -32,7 +32,7 @@ def run_rounds(server: "Server", theta: Tensor, first_round: int, unrecorded: Ro
         server.meanwhile(previous, local_gradients, r)  # while they train: evaluate and record round r-1
         clock.ended("evaluate")
         theta, replies = algorithm.local_phase(theta, r, server)  # lines 4-10: local steps, and the models they led to
-        stats = [reply.stats for reply in replies if reply.stats]
+        stats = server.reports(replies, r)
         clock.ended("wait")
         models = server.screen(replies, theta, r)
         average = algorithm.aggregate(theta, models)  # line 11
@@ -44,7 +44,8 @@ def run_rounds(server: "Server", theta: Tensor, first_round: int, unrecorded: Ro
             stats=stats,
             skipped_parts=models.skipped,
             traffic=channel.ledger.end_round(),
-            notes=server.take_notes(),
+            notes=models.notes | server.take_notes(),
+            warnings=models.warnings,
             **clock.columns(stats, channel.parallel, algorithm.trains_on_parts),
         )
         server.checkpoint(previous)

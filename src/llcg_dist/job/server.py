@@ -8,7 +8,8 @@ from torch import Tensor
 
 from llcg_dist.algorithms.base import Algorithm
 from llcg_dist.comm.channel import ServerChannel
-from llcg_dist.comm.messages import Finish, Message, Restore
+from llcg_dist.comm.messages import Finish, Message, Restore, TrainStats
+from llcg_dist.errors import TrainingError
 from llcg_dist.job.observer import Observer
 from llcg_dist.job.round_loop import run_rounds
 from llcg_dist.job.server_checkpoints import ServerCheckpoints
@@ -68,9 +69,8 @@ class Server:
 
     def screen(self, replies: Sequence[Message], theta: Tensor, round_: int) -> Models:
         """What of these may be averaged; `theta` is what the machines started from."""
-        parts = [place if reply.part is None else reply.part for place, reply in enumerate(replies)]
         losses = [reply.stats.train_loss if reply.stats else math.nan for reply in replies]
-        return self.screener.models([reply.vector for reply in replies], losses, theta, round_, parts)
+        return self.screener.models([reply.vector for reply in replies], losses, theta, round_, _parts(replies))
 
     @property
     def durable_round(self) -> int:
@@ -89,6 +89,15 @@ class Server:
         self._observer.diagnose(self.channel.held, measured, round_)
         self.corrector.prefetch(round_)
 
+    def reports(self, replies: Sequence[Message], round_: int) -> list[TrainStats]:
+        """What the machines tell about the round. One that took another number of steps than the plan has is named."""
+        planned = self._observer.local_steps(round_)
+        for part, reply in zip(_parts(replies), replies, strict=True):
+            if reply.stats and reply.stats.steps != planned:
+                what = f"{reply.stats.steps} local steps in round {round_}, not {planned}"
+                raise TrainingError(f"{self.channel.names[part]} reported {what}")
+        return [reply.stats for reply in replies if reply.stats]
+
     def record(self, result: RoundResult | None) -> None:
         """Has a round evaluated and recorded; None: there is none."""
         if result is not None:
@@ -101,3 +110,8 @@ class Server:
     def take_notes(self) -> dict[str, Any]:
         """Further columns of the round's record: what was measured, what was chosen and why. Taken once, at its end."""
         return self._observer.take_notes() | self.corrector.take_notes() | self.channel.members.take_columns()
+
+
+def _parts(replies: Sequence[Message]) -> list[int]:
+    """Whose the replies are; a method of the user's own may have made them, of every part one."""
+    return [place if reply.part is None else reply.part for place, reply in enumerate(replies)]

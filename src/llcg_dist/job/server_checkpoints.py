@@ -35,10 +35,13 @@ class ServerState:
         self._algorithm, self._corrector, self._compressor = algorithm, corrector, compressor
         self._ledger, self._recorder, self._planned_rounds = ledger, recorder, planned_rounds
 
-    @property
-    def advice(self) -> str:
-        """Where the server's own steps diverge."""
-        return f"lower train.server_lr (now {self._algorithm.config.train.server_lr:g})"
+    def explain_divergence(self, result: RoundResult) -> str:
+        """Why a round's model is not finite: an update that is far too long, or else the server's own steps."""
+        if result.warnings:
+            advice = "algorithm.screen=refuse would leave it out"
+            return f"round {result.round}: the model diverged after {result.warnings[0]}; {advice}"
+        rate = self._algorithm.config.train.server_lr
+        return f"round {result.round}: the correction diverged; lower train.server_lr (now {rate:g})"
 
     def pack(self, result: RoundResult, unrecorded: Sequence[RoundResult]) -> dict[str, Any]:
         """The state after the round of `result`; rows of the rounds `unrecorded` before it wait for scores."""
@@ -111,7 +114,7 @@ class ServerCheckpoints:
 
     def save(self, result: RoundResult, unrecorded: Sequence[RoundResult]) -> None:
         if not is_finite(result.theta):
-            raise TrainingError(f"round {result.round}: the correction diverged; {self._state.advice}")
+            raise TrainingError(self._state.explain_divergence(result))
         self._writer.save(result.round, lambda: self._state.pack(result, unrecorded), before=self._recorder.sync)
         on_disk = [self._writer.durable_round, *(machine.checkpoint_round for machine in result.stats)]
         self.durable_round = max(self.durable_round, min(on_disk))
@@ -129,6 +132,7 @@ class ServerCheckpoints:
         parts = [part for part in range(len(stats) + len(absent)) if part not in absent]
         failed = [part for part, machine in zip(parts, stats, strict=True) if machine.checkpoint_failed]
         warnings += [f"part {part}: checkpoint not written" for part in failed]
+        warnings += result.warnings
         warnings += [f"server: {writer.problem}"] if writer.problem else []
         warnings += self._files.take_warning()
         return {

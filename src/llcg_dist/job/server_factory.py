@@ -97,7 +97,8 @@ def build_server(
     channel = ServerChannel(transport, compressor, ledger, algorithm.messages, members, algorithm.trains_on_parts)
     if config.cluster.on_loss == OnLoss.go_on and config.cluster.stand_in:
         channel.substitute = StandIn(run, start, steps)
-    screener = Screener(config, averaging_weights(config.algorithm.averaging, run.train_nodes), statistics)
+    weights = averaging_weights(config.algorithm.averaging, run.train_nodes)
+    screener = Screener(config, weights, statistics, channel.names, algorithm.judges_updates)
     state = ServerState(algorithm, corrector, compressor, ledger, recorder, start.planned_rounds)
     files = run.checkpoints
     writer = CheckpointWriter(files, config.checkpoint.every, config.checkpoint.keep, config.num_rounds, start.round)

@@ -10,6 +10,7 @@ from typing import Any
 
 from llcg_dist.config.schema import Config
 from llcg_dist.records.columns import sent_bytes
+from llcg_dist.training.privacy import privacy_line
 
 ERROR_PREFIX = "llcg: error: "
 """What every line about an error begins with."""
@@ -96,6 +97,8 @@ def say_summary(summary: dict[str, Any], run_dir: Path) -> None:
     """Shows the closing table of a finished run."""
     say("")
     say(table(*summary_table([summary])))
+    if summary.get("privacy"):
+        say(privacy_line(summary["privacy"]))
     say(f"records in {run_dir}")
 
 

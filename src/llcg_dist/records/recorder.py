@@ -26,6 +26,7 @@ from llcg_dist.records.starts import STARTS_FILE, read_starts, record_start
 from llcg_dist.stopwatch import Elapsed
 from llcg_dist.training.early_stop import EarlyStopping
 from llcg_dist.training.evaluation import Evaluation
+from llcg_dist.training.privacy import privacy_of
 
 log = logging.getLogger(__name__)
 
@@ -186,6 +187,8 @@ class Recorder:
             "lost": [loss for start in starts for loss in start.get("lost", [])],
             "init_from": starts[0].get("init_from") if starts else None,
             "fill_ratio": self._constants.get("fill_ratio"),
+            "screened_updates": sum(len(row.get("screened", [])) for row in self.rows),
+            "privacy": privacy_of(self._config.algorithm, len(self.rows)),
         }
         # The halo is copied with the parts before the first round: it is counted apart from the messages.
         verdict = {"audit": audit} if audit else {}

@@ -43,7 +43,9 @@ class RoundResult:
     timeline: dict[str, Any] = field(default_factory=dict)
     """[begin, end] of the server's phases and of every machine's work (`machines`), in seconds of the round."""
     notes: dict[str, Any] = field(default_factory=dict)
-    """Further columns of the row: diagnostics, the S that was chosen, seconds of further phases."""
+    """Further columns of the row: diagnostics, lengths of updates, the S that was chosen, seconds of further phases."""
+    warnings: list[str] = field(default_factory=list)
+    """What the console says below the round."""
 
 
 def round_row(

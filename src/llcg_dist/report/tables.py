@@ -34,7 +34,14 @@ def results_table(study: Study) -> list[Row]:
     """
     rows = [_result(study, group) for group in study.groups]
     gaps = [[name] for name in rows[0] if name.startswith("gap to ")]
-    for names in [["state"], ["paper: test %", "paper: MB"], ["cluster seconds"], *gaps]:
+    for names in [
+        ["state"],
+        ["paper: test %", "paper: MB"],
+        ["cluster seconds"],
+        ["screened updates"],
+        ["epsilon"],
+        *gaps,
+    ]:
         if all(row[names[0]].text == EMPTY_CELL.text for row in rows):
             rows = [{name: cell for name, cell in row.items() if name not in names} for row in rows]
     return rows
@@ -68,6 +75,8 @@ def _result(study: Study, group: Group) -> Row:
         "local steps": over_seeds("local_steps_total", 1, 0),
         "seconds": over_seeds("seconds_total", 1, 1),
         "cluster seconds": _mean([value for run in group.runs if (value := run.cluster_seconds()) is not None], 1),
+        "screened updates": _mean([n for run in group.runs if (n := run.summary.get("screened_updates"))], 0),
+        "epsilon": _mean([known["epsilon"] for run in group.runs if (known := run.summary.get("privacy"))], 2),
     }
 
 

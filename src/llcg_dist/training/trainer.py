@@ -61,6 +61,8 @@ class Trainer:
         self.saved_statistics: Tensor | None = None
         """Running statistics of a checkpoint, for a method whose machines keep their own."""
         self.num_learned = sum(parameter.numel() for parameter in self._model.parameters())
+        self.stream = steps.stream
+        """Whose random numbers it draws: a part's, or the server's (seeding.py)."""
         self._view, self._sampler, self._settings, self._train, self._device = view, sampler, steps, train, device
         self._logit_shift = None if steps.logit_shift is None else steps.logit_shift.to(device)
         self._optimizer = self._new_optimizer()

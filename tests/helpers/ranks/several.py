@@ -8,6 +8,7 @@ RUN_DIR.sealed.RANK.json; rank 0's exit codes go to jobs.json.codes. A leak may 
 (tests/helpers/ranks/tampering.py). The ranks are torchrun's, forked from a process that has imported what they need.
 """
 
+import gc
 import json
 import multiprocessing
 import os
@@ -40,6 +41,7 @@ def run_jobs(file: str) -> list[int]:
         opened.clear()
         before_local_steps(attacks[job["leak"]])
         codes.append(train.main(overrides))
+        gc.collect()  # closes the connections of a job that failed, as the end of the process would
         run_dir = next(word.removeprefix("run_dir=") for word in overrides if word.startswith("run_dir="))
         Path(f"{run_dir}.opened.{rank}.json").write_text(json.dumps(sorted(opened)))
         sealed = {"used": sorted(tampering.used), "repeated": tampering.repeated}

@@ -5,7 +5,6 @@ import hashlib
 import os
 import tempfile
 import time
-import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,10 +14,9 @@ from torch import Tensor
 
 from llcg_dist.comm import session
 from llcg_dist.comm.links import PlainLink
-from llcg_dist.comm.machine_group import MachineGroup
 
 FIRST_MACHINE, SECOND_MACHINE = "1", "2"
-_send, _init, _cipher = PlainLink.send_bytes, MachineGroup.__init__, session._cipher
+_send, _cipher = PlainLink.send_bytes, session._cipher
 _exchanged = Path(tempfile.gettempdir()) / f"llcg-swapped-{os.getppid()}"  # the ranks have the same parent
 _sent: list[Tensor] = []
 used: set[tuple[str, str]] = set()
@@ -83,35 +81,6 @@ def swap() -> None:
     of_rank(SECOND_MACHINE, take)()
 
 
-class _FlippedRows:
-    """A group of machines in which a bit of what goes from the first to the second is flipped on its way."""
-
-    def __init__(self, group: Any) -> None:
-        self._group = group
-
-    def alltoall_base(self, incoming: Tensor, outgoing: Tensor, *sizes: Any) -> Any:
-        outgoing[-20] ^= 4
-        return self._group.alltoall_base(incoming, outgoing, *sizes)
-
-
-_groups: list[weakref.ref[MachineGroup]] = []
-"""The present job's, which must not outlive it: its connections would stay open."""
-
-
-def _noting_init(group: MachineGroup, *arguments: Any) -> None:
-    _init(group, *arguments)
-    _groups[:] = [weakref.ref(group)]
-
-
-MachineGroup.__init__ = _noting_init  # type: ignore[method-assign, assignment]
-
-
-def flip_features() -> None:
-    group = _groups[0]()
-    if os.environ["RANK"] == FIRST_MACHINE and group:
-        group._group = _FlippedRows(group._group)
-
-
 class _Spy:
     """A cipher that notes what it seals with."""
 
@@ -136,5 +105,4 @@ TAMPERING: dict[str | None, Callable[[], None]] = {
     "truncate": of_rank(FIRST_MACHINE, lambda message: message[:100].clone()),
     "replay": of_rank(SECOND_MACHINE, replay),
     "swap": swap,
-    "features": flip_features,
 }

@@ -1,54 +1,31 @@
 """Links over real Gloo connections within this process: sealed ones prove the key, and a stranger is turned away."""
 
-import threading
 from collections.abc import Callable
-from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import pytest
 import torch
-import torch.distributed as dist
 
 from llcg_dist.comm.frame import HEADER_BYTES, FrameBuffer, Label, SealError
 from llcg_dist.comm.ledger import Kind
 from llcg_dist.comm.links import PlainLink, SealedLink
 from llcg_dist.comm.session import Scope, Session, new_salt
+from tests.helpers.gloo_threads import LIMIT, at_once, gloo_members
 from tests.helpers.sessions import KEY, MODEL, SCOPE
 
-LIMIT = timedelta(seconds=20)
 MODELS = torch.arange(1000, dtype=torch.float32)
 
 
 def at_both_ends(server: Callable[[], Any], machine: Callable[[], Any]) -> list[Any]:
     """What both return or raise; they run at the same time."""
-    results: list[Any] = [None, None]
-
-    def run(place: int, act: Callable[[], Any]) -> None:
-        try:
-            results[place] = act()
-        except Exception as error:
-            results[place] = error
-
-    threads = [threading.Thread(target=run, args=end, daemon=True) for end in enumerate((server, machine))]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
-    return results
+    return at_once([server, machine])
 
 
 @pytest.fixture(scope="module")
 def pair() -> list[PlainLink]:
     """Two ends of one connection."""
-    store = dist.HashStore()
-    device = dist.ProcessGroupGloo.create_device(hostname="127.0.0.1")
-
-    def connected(rank: int) -> PlainLink:
-        options: Any = dist.ProcessGroupGloo._Options()  # type: ignore[attr-defined]
-        options._devices, options._threads, options._timeout = [device], 1, LIMIT
-        return PlainLink(1 - rank, dist.ProcessGroupGloo(store, rank, 2, options))
-
-    return at_both_ends(lambda: connected(0), lambda: connected(1))
+    return [PlainLink(1 - rank, group) for rank, group in enumerate(gloo_members(2))]
 
 
 def sealed_ends(pair: list[PlainLink], machines_key: bytes = KEY, incarnation: int = 0) -> list[SealedLink]:
@@ -92,7 +69,7 @@ def test_both_ends_prove_the_key_and_a_link_is_made_anew(pair: list[PlainLink]) 
     """As for a machine that is replaced: the next incarnation has nothing of the one before."""
     for incarnation in (0, 1, 2):
         server, machine = sealed_ends(pair, incarnation=incarnation)
-        assert at_both_ends(lambda s=server: s.prove(LIMIT), lambda m=machine: m.prove(LIMIT)) == [None, None]
+        assert at_both_ends(partial(server.prove, LIMIT), partial(machine.prove, LIMIT)) == [None, None]
         exchange(server, machine, MODELS, MODELS.nbytes)
 
 
@@ -115,7 +92,7 @@ def test_a_stranger_who_has_no_key_at_all_is_turned_away(pair: list[PlainLink]) 
         work.wait(LIMIT)
     for message in (torch.zeros(1, dtype=torch.int64), recorded.whole):
         server, _ = sealed_ends(pair)
-        errors = at_both_ends(lambda s=server: s.prove(LIMIT), lambda m=message: pair[1].send_bytes(m).wait(LIMIT))
+        errors = at_both_ends(partial(server.prove, LIMIT), partial(_sent, pair[1], message))
         assert isinstance(errors[0], SealError)
         pair[1].receive_bytes(FrameBuffer(0).whole).wait(LIMIT)  # the server's own proof
 
@@ -130,6 +107,10 @@ def test_a_short_message_is_not_completed_by_the_one_before(pair: list[PlainLink
     cut.send(MODELS, MODEL).wait(LIMIT)
     with pytest.raises(SealError, match="changed or cut short"):
         whole.wait(LIMIT)
+
+
+def _sent(link: PlainLink, message: torch.Tensor) -> None:
+    link.send_bytes(message).wait(LIMIT)
 
 
 class _Cut:

@@ -15,7 +15,7 @@ from llcg_dist.comm.session import Scope, Session, choose_cipher, has_fast_aes, 
 from tests.helpers.sessions import KEY, MODEL, SCOPE, received, sealed, two_ends
 
 CONTENT = bytes(range(200))
-CIPHERS = {"AES-256-GCM": AESGCM, "ChaCha20-Poly1305": ChaCha20Poly1305}
+CIPHERS: dict[str, Any] = {"AES-256-GCM": AESGCM, "ChaCha20-Poly1305": ChaCha20Poly1305}
 
 
 @pytest.mark.parametrize("cipher", CIPHERS)

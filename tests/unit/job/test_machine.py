@@ -27,7 +27,9 @@ def machine(folder: Path, *overrides: str, start: int = 0) -> tuple[Machine, tor
     torch.manual_seed(0)
     theta = flatten(build_model(config.model, GRAPH.num_features, GRAPH.num_classes))
     part = OpenPart(config, build_algorithm(config), 1, GraphView(GRAPH), folder)
-    return build_machine(part, Start(start, config.num_rounds))[0], theta
+    built = build_machine(part, Start(start, config.num_rounds))[0]
+    assert isinstance(built, Machine)
+    return built, theta
 
 
 def trained(answering: Machine, theta: torch.Tensor, round_: int) -> Message:

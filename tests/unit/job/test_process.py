@@ -140,8 +140,13 @@ def test_a_main_thread_that_hears_nothing_is_left_behind() -> None:
 def test_a_rank_that_says_why_it_ends_is_not_stopped_before_it_has_told_the_launcher(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    found = []
-    monkeypatch.setattr(train, "fail", lambda message, exit_code: found.append(signal.getsignal(signal.SIGTERM)) or 1)
+    found = list[object]()
+
+    def fail(message: str, exit_code: int) -> int:
+        found.append(signal.getsignal(signal.SIGTERM))
+        return exit_code
+
+    monkeypatch.setattr(train, "fail", fail)
     before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)}
     try:
         assert train._fail(process.Rank(), "a reason", 1) == 1

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from llcg_dist.algorithms.base import Algorithm
-from llcg_dist.comm.messages import Message, Train
+from llcg_dist.comm.messages import Message, Train, TrainStats
 from llcg_dist.config.compose import load_config
 from llcg_dist.errors import PeerLostError, TrainingError
 from llcg_dist.job.round_loop import run_rounds
@@ -18,6 +18,7 @@ from llcg_dist.training.screening import Models, Screener
 from tests.helpers.fake_machines import Adds, loopback_channel
 
 SIZE = 4
+NO_STATISTICS = torch.zeros(SIZE, dtype=torch.bool)
 
 
 class Corrects(Algorithm):
@@ -47,7 +48,7 @@ class FakeServer:
         config = load_config(["algorithm=psgd_pa", f"cluster.num_machines={len(self.machines)}", *self.overrides])
         self.algorithm = Corrects(config)
         self.channel = loopback_channel(self.machines, SIZE)
-        self.screener = Screener(config, [1.0] * len(self.machines), torch.zeros(SIZE, dtype=torch.bool))
+        self.screener = Screener(config, [1.0] * len(self.machines), NO_STATISTICS, self.channel.names)
 
     def rounds_from(self, first_round: int) -> range:
         return range(first_round, self.num_rounds + 1)
@@ -61,6 +62,9 @@ class FakeServer:
 
     def screen(self, replies: list[Message], theta: Tensor, round_: int) -> Models:
         return Server.screen(self, replies, theta, round_)  # type: ignore[arg-type]
+
+    def reports(self, replies: list[Message], round_: int) -> list[TrainStats]:
+        return [reply.stats for reply in replies if reply.stats]
 
     def record(self, result: RoundResult | None) -> None:
         self.calls.append(f"record {result.round if result else None}")
@@ -83,7 +87,8 @@ def test_a_round_averages_and_corrects() -> None:
     assert run(server).tolist() == [7.5] * SIZE
     assert [result.theta[0].item() for result in server.results] == [2.5, 5.0, 7.5]
     assert [result.round for result in server.results] == [1, 2, 3]
-    assert [result.notes for result in server.results] == [{"S": 0}, {"S": 1}, {"S": 2}]
+    lengths = {"update_lengths": [2.0, 6.0], "screened": []}  # of 4 numbers, 1 and 3 more each
+    assert [result.notes for result in server.results] == [lengths | {"S": n} for n in range(3)]
     assert all(result.traffic.bytes_up == 2 * 4 * SIZE for result in server.results)
     assert [len(result.stats) for result in server.results] == [2, 2, 2]
 
@@ -141,7 +146,9 @@ class SendsNaN(Adds):
 
 
 def test_a_model_that_is_not_finite_ends_the_run_with_advice() -> None:
-    with pytest.raises(TrainingError, match=r"part 1 sent parameters that are not finite in round 2 .*local_lr"):
+    with pytest.raises(
+        TrainingError, match=r"rank 2 \(part 1\) sent parameters that are not finite in round 2 .*local_lr"
+    ):
         run(FakeServer([Adds(1.0), SendsNaN(3.0)]))
 
 

@@ -123,3 +123,14 @@ def test_cluster_seconds_have_a_column_where_a_run_has_them(tmp_path: Path) -> N
     write_run(tmp_path / "a/new", [0.7, 0.8], row={"cluster_seconds": 1.25})
     found = {row["method"].text: row["cluster seconds"].text for row in results_table(study_of(tmp_path / "a"))}
     assert found == {"llcg": "2.5", "psgd_pa": "–"}
+
+
+def test_what_was_screened_and_what_noise_is_worth_are_columns_where_there_is_any(tmp_path: Path) -> None:
+    write_run(tmp_path / "a/1", [0.7])
+    (row,) = results_table(study_of(tmp_path / "a"))
+    assert not {"screened updates", "epsilon"} & set(row)
+    write_run(tmp_path / "b/1", [0.7], screened_updates=0, privacy={"epsilon": 5.678, "delta": 1e-5})
+    write_run(tmp_path / "b/2", [0.7], "psgd_pa", screened_updates=3)
+    rows = {row["method"].text: row for row in results_table(study_of(tmp_path / "b"))}
+    assert (rows["llcg"]["epsilon"].text, rows["psgd_pa"]["epsilon"].text) == ("5.68", "–")
+    assert (rows["llcg"]["screened updates"].text, rows["psgd_pa"]["screened updates"].text) == ("–", "3")

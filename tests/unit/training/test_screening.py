@@ -15,7 +15,8 @@ STATISTICS = torch.tensor([False, False, True])
 
 
 def screener(*weights: float, on_nonfinite: str = "skip") -> Screener:
-    return Screener(load_config([f"on_nonfinite={on_nonfinite}", "train.local_lr=0.25"]), weights, STATISTICS)
+    config = load_config([f"on_nonfinite={on_nonfinite}", "train.local_lr=0.25"])
+    return Screener(config, weights, STATISTICS, [f"part {part}" for part in range(len(weights))])
 
 
 def screened(vectors: list[Tensor], *weights: float, on_nonfinite: str = "skip") -> Models:
@@ -80,3 +81,63 @@ def test_a_wrong_weight_names_the_part(weight: float) -> None:
 def test_a_missing_model_is_a_defect() -> None:
     with pytest.raises(ValueError, match="zip"):
         screened([GOOD], 1.0, 1.0)
+
+
+def judged(screen: str, vectors: list[Tensor], on_nonfinite: str = "fail") -> Models:
+    settings = [f"algorithm.screen={screen}", f"on_nonfinite={on_nonfinite}", "algorithm.screen_factor=5"]
+    names = [f"rank {part + 1} (part {part})" for part in range(len(vectors))]
+    screening = Screener(load_config(settings), [1.0, 2.0, 3.0, 4.0][: len(vectors)], STATISTICS, names)
+    return screening.models(vectors, [0.5] * len(vectors), torch.zeros(3), round_=7)
+
+
+FAR = [torch.tensor([value, 0.0, 9.0]) for value in (1.0, -1000.0, 2.0, 3.0)]
+WARNING = (
+    "rank 2 (part 1) sent parameters 500 times as far from the model it was sent as the median "
+    "(algorithm.screen_factor=5): "
+)
+
+
+@pytest.mark.parametrize(
+    ("screen", "done"),
+    [("warn", "used as it is"), ("clip", "shortened to that"), ("refuse", "left out of the average")],
+)
+def test_an_update_that_is_far_away_is_told_and_recorded(screen: str, done: str) -> None:
+    found = judged(screen, FAR)
+    assert found.warnings == [WARNING + done]
+    assert found.notes["update_lengths"] == [1.0, 1000.0, 2.0, 3.0]
+    assert found.notes["screened"] == [{"part": 1, "of": "parameters", "ratio": 500.0, "action": screen}]
+    expected = {"warn": [1.0, -1000.0, 2.0, 3.0], "clip": [1.0, -10.0, 2.0, 3.0], "refuse": [1.0, 2.0, 3.0]}[screen]
+    assert [vector[0].item() for vector in found.vectors] == expected
+    assert found.weights == ([1.0, 3.0, 4.0] if screen == "refuse" else [1.0, 2.0, 3.0, 4.0])
+    assert found.skipped == []
+
+
+def test_off_looks_at_nothing() -> None:
+    found = judged("off", FAR)
+    assert (found.warnings, found.notes) == ([], {})
+    assert all(kept is sent for kept, sent in zip(found.vectors, FAR, strict=True))
+
+
+def test_where_nothing_is_far_away_the_vectors_are_those_that_were_sent() -> None:
+    near = [GOOD + 1, GOOD + 2, GOOD + 4]
+    for screen in ("warn", "clip", "refuse"):
+        found = judged(screen, near)
+        assert (found.warnings, found.notes["screened"]) == ([], [])
+        assert all(kept is sent for kept, sent in zip(found.vectors, near, strict=True))
+
+
+def test_refuse_leaves_out_what_is_not_finite_too() -> None:
+    found = judged("refuse", [GOOD + 1, bad(math.nan), GOOD + 2, GOOD * 1e30])
+    assert (len(found.vectors), found.skipped, found.weights) == (2, [1], [1.0, 3.0])
+    assert found.notes["update_lengths"][1] is None
+    assert [entry["part"] for entry in found.notes["screened"]] == [3]
+    with pytest.raises(TrainingError, match=r"part 1\) sent parameters that are not finite"):
+        judged("clip", [GOOD + 1, bad(math.nan), GOOD + 2])
+
+
+def test_innocents_whose_model_overflows_later_are_not_blamed_alone() -> None:
+    names = [f"part {part}" for part in range(3)]
+    screening = Screener(load_config([]), [1.0] * 3, STATISTICS, names)
+    screening.models([GOOD + 1, GOOD * 1e30, GOOD + 2], [0.5] * 3, torch.zeros(3), round_=7)
+    with pytest.raises(TrainingError, match="part 0 sent .* in round 8 .*; in round 7 part 1 sent parameters .* times"):
+        screening.models([bad(math.nan)] * 3, [0.5] * 3, torch.zeros(3), round_=8)

@@ -48,7 +48,6 @@ from llcg_dist.records.console import end_progress_line, print_error, say
 
 _SHUTDOWN_SECONDS = 10
 """How long ranks may take to end after SIGTERM before they are killed."""
-_ABORTED = " (as Gloo does with a rank to which another sends a message longer than announced: llcg help security)"
 _SIGNALS_OF_AGENT = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
 """What torch's elastic agent installs handlers for."""
 

@@ -1,6 +1,7 @@
 """What a launcher says where a job fails: one line, and the exit code."""
 
 import contextlib
+import signal
 import traceback
 from pathlib import Path
 from typing import Protocol
@@ -10,6 +11,8 @@ from llcg_dist.errors import first_line, os_error_line
 from llcg_dist.job.process import name_of
 from llcg_dist.records.console import print_error
 from llcg_dist.records.reading import read_object
+
+_ABORTED = " (as Gloo does with a rank to which another sends a message longer than announced: llcg help security)"
 
 
 class Failure(Protocol):
@@ -44,7 +47,8 @@ def report_launcher_error(error: Exception, run_dir: Path) -> int:
 
 
 def _ending(failure: Failure) -> str:
-    return f"was killed by {failure.signal_name()}" if failure.exitcode < 0 else f"ended with {failure.exitcode}"
+    how = f"was killed by {failure.signal_name()}" if failure.exitcode < 0 else f"ended with {failure.exitcode}"
+    return how + (_ABORTED if failure.exitcode == -signal.SIGABRT else "")
 
 
 def _message(error_file: Path) -> str:

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 from torch.distributed.elastic.multiprocessing import SignalException
-from torch.distributed.elastic.multiprocessing.errors import ChildFailedError, ProcessFailure
 
 from llcg_dist.cli.launch import elastic
 from llcg_dist.config.compose import load_config
@@ -58,19 +57,3 @@ def test_a_stop_says_how_to_go_on(
     assert signal.getsignal(signal.SIGINT) is before
     command = f"llcg train seed=1 run_dir={tmp_path}/run"
     assert capsys.readouterr().err == f"llcg: error: stopped by SIGINT; go on with: {command}\n"
-
-
-@pytest.mark.parametrize(
-    ("killed_by", "why"), [(signal.SIGABRT, " (as Gloo does with a rank to which"), (signal.SIGKILL, ";")]
-)
-def test_an_aborted_rank_is_one_line_with_its_part_and_what_may_have_done_it(
-    killed_by: signal.Signals, why: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Gloo aborts the process that gets a message longer than announced, which nobody can catch there."""
-    (tmp_path / "logs").mkdir()
-    (tmp_path / "logs" / "ranks.json").write_text('{"rank_of_part": [2, 1], "server": 0}')
-    failure = ProcessFailure(local_rank=2, pid=5, exitcode=-killed_by, error_file=str(tmp_path / "none"))
-    failed = ChildFailedError("rank", {2: failure})
-    assert elastic._report_failure(failed, tmp_path, rank_0_has_terminal=True) == 1
-    [line] = capsys.readouterr().err.splitlines()
-    assert f"rank 2 (part 0) was killed by {killed_by.name}{why}" in line

@@ -1,10 +1,12 @@
 """What the launcher says of ranks that failed: one line, once."""
 
 import json
+import signal
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from torch.distributed.elastic.multiprocessing.errors import ProcessFailure
 
 from llcg_dist.cli.launch.failures import report_failure, report_launcher_error
 
@@ -15,7 +17,7 @@ class Ended:
     error_file: str
 
     def signal_name(self) -> str:
-        return "SIGABRT"
+        return "SIGSEGV"
 
 
 def ended(folder: Path, rank: int, code: int, message: str | None) -> Ended:
@@ -52,8 +54,8 @@ def test_what_rank_0_has_said_is_not_said_again(tmp_path: Path, capsys: pytest.C
 def test_a_rank_that_could_not_say_why(tmp_path: Path, capsys: pytest.CaptureFixture[str], content: str | None) -> None:
     (tmp_path / "logs").mkdir()
     (tmp_path / "logs" / "ranks.json").write_text('{"rank_of_part": [1, 2], "server": 0}')
-    assert report_failure(2, ended(tmp_path, 2, -6, content), tmp_path, rank_0_has_terminal=True) == 1
-    line = f"llcg: error: rank 2 (part 1) was killed by SIGABRT; its log is under {tmp_path}/logs\n"
+    assert report_failure(2, ended(tmp_path, 2, -11, content), tmp_path, rank_0_has_terminal=True) == 1
+    line = f"llcg: error: rank 2 (part 1) was killed by SIGSEGV; its log is under {tmp_path}/logs\n"
     assert capsys.readouterr().err == line
 
 
@@ -75,3 +77,18 @@ def test_what_the_agent_raises(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert report_launcher_error(OSError(28, "No space left on device", "/x"), tmp_path / "none") == 1
     reason = "/x: No space left on device; make room, and start the same command again"
     assert capsys.readouterr().err == f"llcg: error: the launcher of the ranks failed: {reason}\n"
+
+
+@pytest.mark.parametrize(
+    ("killed_by", "why"), [(signal.SIGABRT, " (as Gloo does with a rank to which"), (signal.SIGKILL, ";")]
+)
+def test_an_aborted_rank_is_one_line_with_its_part_and_what_may_have_done_it(
+    killed_by: signal.Signals, why: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Gloo aborts the process that gets a message longer than announced, which nobody can catch there."""
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "ranks.json").write_text('{"rank_of_part": [2, 1], "server": 0}')
+    failure = ProcessFailure(local_rank=2, pid=5, exitcode=-killed_by, error_file=str(tmp_path / "none"))
+    assert report_failure(2, failure, tmp_path, rank_0_has_terminal=True) == 1
+    [line] = capsys.readouterr().err.splitlines()
+    assert f"rank 2 (part 0) was killed by {killed_by.name}{why}" in line

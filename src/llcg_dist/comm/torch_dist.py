@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
+from operator import methodcaller
 from typing import Any
 
 import torch.distributed as dist
@@ -50,6 +51,9 @@ class Ticket:
 
 class Cluster:
     """The links of one rank, from joining the job to leaving it in order."""
+
+    losses: dict[int, str] | None = None
+    """Ranks that are lost, and why, where the others go on without them; None: a loss is an error."""
 
     def __init__(
         self,
@@ -95,8 +99,6 @@ class Cluster:
         self._heartbeat: Heartbeat | None = None
         self._waiters = Waiters()
         self._incarnations: dict[int, int] = {}
-        self.losses: dict[int, str] | None = None
-        """Ranks that are lost, and why, where the others go on without them; None: a loss is an error."""
         self._pending: list[tuple[int, Any]] = []
         """Sent or expected, and not waited for yet; the buffers stay as they are until the next wait."""
         self.wire_device = "cuda" if "nccl" in self.backend else "cpu"
@@ -124,14 +126,14 @@ class Cluster:
         """Returns before it has arrived: the tensor stays as it is until the next `wait` or `receive`."""
         self.ledger.count_seals(self.seal_bytes, len(ranks), Direction.UP if self.rank else Direction.DOWN, label.phase)
         for rank in ranks:
-            self._begin(rank, lambda link: link.send(message, label))
+            self._begin(rank, methodcaller("send", message, label))
 
     def expect(self, buffers: Mapping[int, FrameBuffer], phase: Phase = Phase.ROUND) -> None:
         """One message from each of these ranks, at most as long as its buffer; returns before they have arrived."""
         self.ledger.count_seals(self.seal_bytes, len(buffers), Direction.DOWN if self.rank else Direction.UP, phase)
         self.received_bytes += self.seal_bytes * len(buffers)
         for rank, buffer in buffers.items():
-            self._begin(rank, partial(_receive, buffer))
+            self._begin(rank, methodcaller("receive", buffer))
 
     def receive(self, buffers: Mapping[int, FrameBuffer], phase: Phase = Phase.ROUND) -> None:
         """One message from each of these ranks, at most as long as its buffer."""
@@ -148,7 +150,7 @@ class Cluster:
         for rank, error in failures.items():
             if self.losses is None or isinstance(error, SealError):  # who changes messages is no machine that is gone
                 raise error if isinstance(error, SealError | PeerLostError) else self._lost(rank, error) from error
-            self.lose(rank, first_line(error))
+            self.lose(rank, _cause(error))
 
     def _begin(self, rank: int, begin: Callable[[Link], Any]) -> None:
         """A send or receive is under way; Gloo may know already that the link is gone."""
@@ -158,7 +160,7 @@ class Cluster:
         except RuntimeError as error:
             if self.losses is None:
                 raise self._lost(rank, error) from error
-            self.lose(rank, first_line(error))
+            self.lose(rank, _cause(error))
 
     def lose(self, rank: int, why: str) -> None:
         """The server goes on without this rank, which may be alive and is told."""
@@ -244,5 +246,6 @@ class Cluster:
             self._heartbeat.stop()
 
 
-def _receive(buffer: FrameBuffer, link: Link) -> Any:
-    return link.receive(buffer)
+def _cause(error: Exception) -> str:
+    """Gloo adds advice to what has happened."""
+    return first_line(error).partition(". ")[0]

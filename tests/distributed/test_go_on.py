@@ -1,5 +1,5 @@
-"""cluster.on_loss=go_on: whatever happens to machines, the run finishes, the others stay the processes they were, and the
-records of it, replayed on loopback, lead to the same model."""
+"""cluster.on_loss=go_on: whatever happens to machines, the run finishes, the others stay the same processes, and its
+records, replayed on loopback, lead to the same model."""
 
 import os
 import random
@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers.jobs import Job, finish, is_alive, llcg, ranks_of, start_llcg, wait_for_rounds, wait_until
+from tests.helpers.jobs import Job, finish, is_alive, llcg, printed, ranks_of, start_llcg, wait_for_rounds, wait_until
 from tests.helpers.run_files import model_bytes, rows
 from tests.helpers.stopping import lose
 from tests.helpers.training import cut, on_loopback
 
 pytestmark = pytest.mark.alone
 
-ROUNDS, MACHINES, SILENCE = 120, 3, 3
+ROUNDS, MACHINES, SILENCE = 120, 3, 6
 JOB = [
     *("experiment=tiny", f"cluster.num_machines={MACHINES}", f"num_rounds={ROUNDS}", "algorithm.K=2"),
     *("evaluate.every=10", "cluster.on_loss=go_on"),
@@ -63,7 +63,7 @@ class Trial:
         """The others are the processes that they were."""
         if self.job.poll() is None:
             for rank in self.spared:
-                assert is_alive(self.ranks[rank]), f"rank {rank} did not survive"
+                assert is_alive(self.ranks[rank]), f"rank {rank} did not survive: {printed(self.job)}"
                 assert started_at(self.ranks[rank]) == self.times[rank]
 
     def finish(self) -> None:

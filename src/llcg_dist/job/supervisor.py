@@ -136,6 +136,9 @@ class Supervisor:
         code = 1
         try:
             die_with_parent()
+            for signal_ in _PASSED_ON:  # until the worker has handlers of its own
+                signal.signal(signal_, signal.SIG_DFL)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, _PASSED_ON)
             show_command_line(self._command, os.environ)
             code = self._work(link)
             sys.stdout.flush()

@@ -24,9 +24,11 @@ from llcg_dist.comm.control import leave
 from llcg_dist.comm.error_feedback import machine_compressor, server_compressor
 from llcg_dist.comm.job_key import KEY_BYTES
 from llcg_dist.comm.ledger import Kind, Ledger
+from llcg_dist.comm.members import Members
 from llcg_dist.comm.messages import MESSAGES, Finish, Message, Train, Trained, TrainStats
 from llcg_dist.comm.process_transport import ProcessTransport, answer_requests
-from llcg_dist.comm.torch_dist import Cluster, RankResources
+from llcg_dist.comm.resources import RankResources
+from llcg_dist.comm.torch_dist import Cluster
 from llcg_dist.config.compose import load_config
 from llcg_dist.config.model import ModelConfig
 from llcg_dist.job.process import keep_freed_memory
@@ -144,7 +146,7 @@ def ours(cluster: Cluster, kind: str, size: str) -> Rounds:
 def serve(cluster: Cluster, model: torch.nn.Module, dtype: str, statistics: Tensor, checks: bool) -> Rounds:
     compressor, machines = server_compressor(dtype, statistics), cluster.size - 1
     transport = ProcessTransport(cluster, range(1, cluster.size), compressor.codec)
-    channel = ServerChannel(transport, compressor, cluster.ledger, MESSAGES)
+    channel = ServerChannel(transport, compressor, cluster.ledger, MESSAGES, Members(machines))
     screener = Screener(load_config([]), [1.0] * machines, statistics, channel.names)
     theta = flatten(model)
     models = cycle([theta, theta.clone()])  # a channel does not send the same model twice

@@ -4,10 +4,12 @@ import logging
 import os
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
+from llcg_dist.config.cluster import OnLoss
 from llcg_dist.config.compose import load_config
 from llcg_dist.config.own_files import find_own_files
+from llcg_dist.config.schema import Config
 from llcg_dist.errors import PeerLostError, PeerTimeoutError, TrainingError, UserError, os_error_line
 from llcg_dist.job.checkpoint import CheckpointWriter
 from llcg_dist.job.process import (
@@ -21,6 +23,7 @@ from llcg_dist.job.process import (
     log_thread_failures,
 )
 from llcg_dist.job.run import run
+from llcg_dist.job.supervisor import Supervisor, SupervisorLink
 
 log = logging.getLogger("llcg_dist.train")  # __name__ is __main__ in a rank
 
@@ -33,10 +36,15 @@ def main(overrides: Sequence[str]) -> int:
     """Exit code 0; 2 for a user's mistake; 143 or 130 after SIGTERM or SIGINT; 1 for anything else."""
     die_with_launcher()
     log_thread_failures()
+    return _guarded(lambda: _explained(Rank(), lambda me: _run(overrides, me)))
+
+
+def _guarded(action: Callable[[], int]) -> int:
+    """The exit code of the action, or of the signal that stops it."""
     try:
         try:
             install_signal_handlers()
-            code = _run_and_explain(overrides)
+            code = action()
         finally:
             ignore_signals()  # in here: a signal that comes just before is still caught below
     except Stopped as stopped:  # the round in flight is dropped
@@ -46,11 +54,31 @@ def main(overrides: Sequence[str]) -> int:
     return code
 
 
-def _run_and_explain(overrides: Sequence[str]) -> int:
+def _run(overrides: Sequence[str], me: Rank) -> int:
+    config = load_config(find_own_files(overrides))
+    if not _is_supervised(config):
+        run(config, me)
+        return 0
+
+    def work(link: SupervisorLink) -> int:
+        def run_below(worker: Rank) -> int:
+            run(config, worker)
+            return 0
+
+        return _guarded(lambda: _explained(Rank(link), run_below))
+
+    return Supervisor(work, config.cluster.timeout, config.cluster.max_returns).run()
+
+
+def _is_supervised(config: Config) -> bool:
+    """Whether a rank may die without ending the others: their launcher must not see it die."""
+    return config.cluster.on_loss == OnLoss.go_on and int(os.environ.get("WORLD_SIZE", 1)) > 1
+
+
+def _explained(me: Rank, action: Callable[[Rank], int]) -> int:
     """The reason of a failure goes to stderr and to the launcher."""
-    me = Rank()
     try:
-        run(load_config(find_own_files(overrides)), me)
+        return action(me)
     except UserError as error:
         if me.rank != 0:  # the server has the terminal: it says it, once
             me.failure_of_another(_CAUSE_WAIT_SECONDS)
@@ -69,7 +97,6 @@ def _run_and_explain(overrides: Sequence[str]) -> int:
             traceback.print_exc()
         where = f" (traceback in {log_file()})" if log_file() else ""
         return _fail(me, f"{me}: {type(error).__name__}: {error}{where}", exit_code=1)
-    return 0
 
 
 def _fail(me: Rank, message: str, exit_code: int) -> int:

@@ -11,6 +11,7 @@ from llcg_dist.comm.envelope import Envelope, Packet
 from llcg_dist.comm.error_feedback import machine_compressor, server_compressor
 from llcg_dist.comm.ledger import Kind, Ledger
 from llcg_dist.comm.loopback import LoopbackTransport
+from llcg_dist.comm.members import Members
 from llcg_dist.comm.messages import MESSAGES, NUM_STATS, Finish, Gradient, Measure, Message, Train, Trained, TrainStats
 
 PARAMETERS = frozenset({Kind.PARAMETERS})
@@ -57,7 +58,7 @@ def loopback_channel(
 ) -> ServerChannel:
     transport = LoopbackTransport(machine_channels(machines, size, dtype))
     compressor = server_compressor(dtype, torch.zeros(size, dtype=torch.bool))
-    return ServerChannel(transport, compressor, Ledger(allowed), MESSAGES, metered)
+    return ServerChannel(transport, compressor, Ledger(allowed), MESSAGES, Members(len(machines)), metered)
 
 
 class BytesTransport:
@@ -77,16 +78,22 @@ class BytesTransport:
         self._down = [Envelope(0, content_bytes, "cpu") for _ in machines]
         self._up = [Envelope(NUM_STATS, content_bytes, "cpu") for _ in machines]
 
-    def send(self, packet: Packet, has_reply: bool) -> None:
+    def send(self, packet: Packet, has_reply: bool, parts: Sequence[int]) -> None:
         for envelope in self._down:
             _transfer(packet, envelope)
 
-    def receive(self) -> list[Packet]:
+    def receive(self) -> dict[int, Packet]:
         for part, (machine, down, up) in enumerate(zip(self._machines, self._down, self._up, strict=True)):
             reply = machine.answer(down.read())
             assert reply is not None
             _transfer(self._tamper(part, reply), up)
-        return [envelope.read() for envelope in self._up]
+        return {part: envelope.read() for part, envelope in enumerate(self._up)}
+
+    def take_losses(self) -> dict[int, str]:
+        return {}
+
+    def admit(self, round_: int) -> list[int]:
+        return []
 
 
 def _transfer(packet: Packet, target: Envelope) -> None:

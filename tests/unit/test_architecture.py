@@ -134,7 +134,7 @@ def test_numba_stays_in_the_kernels() -> None:
 
 
 def test_torch_distributed_stays_in_its_files() -> None:
-    transport = {"comm/torch_dist.py", "comm/job_store.py", "comm/sealed_store.py"}
+    transport = {"comm/torch_dist.py", "comm/link_maker.py", "comm/job_store.py", "comm/sealed_store.py"}
     assert users("torch.distributed", imports) == transport | {"cli/launch/elastic.py", "cli/launch/rendezvous.py"}
 
 

@@ -11,6 +11,7 @@ from llcg_dist.comm.channel import ServerChannel
 from llcg_dist.comm.ledger import Kind
 from llcg_dist.comm.messages import MESSAGES, Message, Train, TrainStats
 from llcg_dist.config.algorithm import FILL, Aggregate, Correction, ExchangeDtype, ServerOptimizer
+from llcg_dist.config.cluster import OnLoss
 from llcg_dist.config.rules import require
 from llcg_dist.config.schema import Config
 from llcg_dist.config.train import OptimizerState
@@ -144,6 +145,12 @@ class Algorithm:
         is joined with the result of those taken meanwhile."""
         return theta
 
+    @property
+    def goes_on_without(self) -> bool:
+        """A round can end without one of the machines: they know nothing of each other, and answer once."""
+        alone = self.data_access is not DataAccess.FULL_TOPOLOGY
+        return self.trains_on_parts and alone and type(self).local_phase is Algorithm.local_phase
+
     def check(self) -> None:
         """Raises UserError for settings that the model or the method cannot work with."""
         check_model(self.config)
@@ -169,6 +176,11 @@ class Algorithm:
             require(settings.exchange_dtype == ExchangeDtype.float32, config, "algorithm.exchange_dtype", rule)
             rule = f"nothing crosses with algorithm={name}, rank 0 is alone; leave it off"
             require(not config.cluster.audit, config, "cluster.audit", rule)
+        may_lose = config.cluster.on_loss == OnLoss.go_on
+        rule = f"must be fail: a round of {name} cannot end without one of its machines"
+        require(self.goes_on_without or not may_lose, config, "cluster.on_loss", rule)
+        rule = "must be 0 with cluster.on_loss=go_on: what is measured takes all machines"
+        require(not may_lose or config.diagnostics.every == 0, config, "diagnostics.every", rule)
         loses_cut_edges = self.trains_on_parts and self.data_access is not DataAccess.FULL_TOPOLOGY
         rule = f"must be 0 with algorithm={name}: what is measured is what machines lose that train on parts alone"
         require(loses_cut_edges or config.diagnostics.every == 0, config, "diagnostics.every", rule)

@@ -141,4 +141,4 @@ class _SharedSteps:
 def _completed(reply: Message, shared: Tensor, statistics: Tensor) -> Message:
     """A machine's model: the shared one with the machine's own statistics."""
     model = shared.masked_scatter(statistics, reply.vector)
-    return Statistics(reply.round, model, stats=reply.stats)
+    return replace(reply, content=model)

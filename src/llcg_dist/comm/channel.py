@@ -5,7 +5,7 @@ error feedback and the ledger are here, once for both, so a run has the same bit
 Above the channel a model is always a model.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 import torch
@@ -14,6 +14,7 @@ from torch import Tensor
 from llcg_dist.comm.envelope import Packet, control_bytes
 from llcg_dist.comm.error_feedback import MachineCompressor, ServerCompressor
 from llcg_dist.comm.ledger import CountedMessage, Direction, Kind, Ledger
+from llcg_dist.comm.members import Members
 from llcg_dist.comm.messages import NUM_STATS, Message, TrainStats
 from llcg_dist.comm.remote_rows import count_features
 from llcg_dist.comm.report_checks import machine_names, require_reports, require_sizes
@@ -30,11 +31,21 @@ class ServerTransport(Protocol):
     seal_bytes: int
     """What sealing adds to a message, which the transport counts between server and machines; 0 without."""
 
-    def send(self, packet: Packet, has_reply: bool) -> None:
-        """To every machine; returns before they have answered."""
+    def send(self, packet: Packet, has_reply: bool, parts: Sequence[int]) -> None:
+        """To the machines of these parts; returns before they have answered."""
 
-    def receive(self) -> list[Packet]:
-        """Waits for one packet from every machine; in part order."""
+    def receive(self) -> dict[int, Packet]:
+        """Waits for one packet from each of them, by part, in order; those of machines that are lost are missing."""
+
+    def take_losses(self) -> dict[int, str]:
+        """Parts whose machines are lost since the last call, and why; empty where a loss ends the job."""
+
+    def admit(self, round_: int) -> list[int]:
+        """The round begins: parts whose machines are back, and begin with nothing of their own."""
+
+
+Substitute = Callable[[int, Message, int], Message]
+"""(part, request, parts without a machine) -> the reply of a machine of this part, computed at the server."""
 
 
 class Handler(Protocol):
@@ -70,10 +81,10 @@ class _MessageCodes:
         dtype = model_dtype if self.type_of(packet).is_model else torch.float32
         return torch.empty(0, dtype=dtype) if packet.content is None else packet.content.view(dtype)
 
-    def unpack(self, packet: Packet, content: Tensor | None) -> Message:
+    def unpack(self, packet: Packet, content: Tensor | None, part: int | None = None) -> Message:
         kind = self.type_of(packet)
         stats = TrainStats.unpack(packet.stats) if kind.ends_round and packet.stats is not None else None
-        return kind(packet.round, content, packet.durable_round, stats)
+        return kind(packet.round, content, packet.durable_round, stats, part)
 
 
 class ServerChannel:
@@ -85,15 +96,19 @@ class ServerChannel:
         compressor: ServerCompressor,
         ledger: Ledger,
         types: Sequence[type[Message]],
+        members: Members,
         metered: bool = True,
     ) -> None:
         """`types`: Algorithm.messages. `metered=False`: the only machine is the server itself, nothing crosses."""
         self._transport, self._compressor, self.ledger = transport, compressor, ledger
-        self._codes, self._machines = _MessageCodes(types), transport.num_machines if metered else 0
+        self._codes, self.members, self._metered = _MessageCodes(types), members, metered
         self.names = machine_names(transport.rank_of_part) if metered else ["rank 0"]
         """Of the machines, in part order, for messages."""
         self._sent: Tensor | None = None
         self._request: Message | None = None
+        self._stood_in: dict[int, Message] = {}
+        self.substitute: Substitute | None = None
+        """Answers in the place of machines that are gone, if anybody does."""
         self.parallel = transport.parallel
 
     @property
@@ -105,42 +120,71 @@ class ServerChannel:
         """What the compressors of all machines must hold before the next model."""
         return self._compressor.shared_state()
 
-    def send(self, request: Message) -> None:
-        """To every machine; returns before they have answered. The model that was sent last does not cross again."""
-        content = request.content
+    def admit(self, round_: int) -> list[int]:
+        """At the beginning of a round: parts whose machines are back. They lack what all machines share; when they
+        have it, they are members again."""
+        back = self._transport.admit(round_)
+        self.members.lose(self._transport.take_losses())
+        return back
+
+    def send(self, request: Message, parts: Sequence[int] | None = None) -> None:
+        """To the machines of these parts, or to all; returns before they have answered. The model that was sent last
+        does not cross again."""
+        to, content = self.members.present if parts is None else parts, request.content
         if request.is_model:
             content = None if request.vector is self._sent else self._compressor.compress(request.vector)
             self._sent = request.vector
         packet = self._codes.pack(request, content)
-        _count(self.ledger, request, content, Direction.DOWN, self._machines)
-        self._request = request
-        self._transport.send(packet, request.has_reply)
+        self._count(request, content, Direction.DOWN, len(to))
+        self._request, self._stood_in = request, {}
+        self._transport.send(packet, request.has_reply, to)
+
+    def stand_in(self) -> None:
+        """Answers the last request in the place of the machines that were gone before it was sent."""
+        request, absent = self._request, self.members.absent
+        if self.substitute is not None and request is not None:
+            self._stood_in = {part: self.substitute(part, request, len(absent)) for part in absent}
 
     def replies(self) -> list[Message]:
-        """One from every machine to the last request, in part order; their vectors are valid until the next request."""
+        """One from every machine to the last request, and those of `stand_in`, in part order; vectors are valid until
+        the next request. Machines that are lost meanwhile are missing."""
         assert self._request is not None
         packets = self._transport.receive()
-        types = {self._codes.type_of(packet) for packet in packets}
-        wrong_round = [part for part, packet in enumerate(packets) if packet.round != self._request.round]
-        if len(types) > 1 or wrong_round:
-            names = ", ".join(sorted(kind.__name__ for kind in types))
-            place = f"part {wrong_round[0]} is in round {packets[wrong_round[0]].round}" if wrong_round else names
-            raise ProtocolError(f"replies to {type(self._request).__name__} of round {self._request.round}: {place}")
+        self.members.lose(self._transport.take_losses())
+        self._require_answers(packets)
+        arrived, names = list(packets.values()), [self.names[part] for part in packets]
+        types = {self._codes.type_of(packet) for packet in arrived}
         for reply in types:
-            require_sizes(packets, reply, self._compressor.codec, self.names)
-        contents = [self._codes.content(packet, self._compressor.codec.dtype) for packet in packets]
+            require_sizes(arrived, reply, self._compressor.codec, names)
+        contents = [self._codes.content(packet, self._compressor.codec.dtype) for packet in arrived]
         for reply in types:
             with self.ledger.also_allowing(self._request.reply_may_be):
-                _count(self.ledger, reply, contents[0], Direction.UP, self._machines)
+                self._count(reply, contents[0], Direction.UP, len(packets))
             if reply.is_model:
                 assert self._sent is not None
                 contents = list(self._compressor.decompress(self._sent, contents))
             if reply.ends_round:
-                require_reports(packets, self._request.round, self.names)
-        replies = [self._codes.unpack(*each) for each in zip(packets, contents, strict=True)]
-        for stats in (reply.stats for reply in replies if reply.stats):
+                require_reports(arrived, self._request.round, names)
+        of_part = dict(zip(packets, contents, strict=True))
+        replies = {part: self._codes.unpack(packets[part], content, part) for part, content in of_part.items()}
+        for stats in (reply.stats for reply in replies.values() if reply.stats):
             count_features(stats, self.ledger, self._transport.seal_bytes)
-        return replies
+        for part in self._stood_in:
+            self.members.stand_in(part)
+        return [reply for _, reply in sorted({**replies, **self._stood_in}.items())]
+
+    def _require_answers(self, packets: Mapping[int, Packet]) -> None:
+        """Raises ProtocolError where these are not answers of one class to the last request."""
+        assert self._request is not None
+        types = {self._codes.type_of(packet) for packet in packets.values()}
+        wrong_round = [part for part, packet in packets.items() if packet.round != self._request.round]
+        if len(types) > 1 or wrong_round:
+            names = ", ".join(sorted(kind.__name__ for kind in types))
+            place = f"part {wrong_round[0]} is in round {packets[wrong_round[0]].round}" if wrong_round else names
+            raise ProtocolError(f"replies to {type(self._request).__name__} of round {self._request.round}: {place}")
+
+    def _count(self, message: Message | type[Message], content: Tensor | None, way: Direction, machines: int) -> None:
+        _count(self.ledger, message, content, way, machines if self._metered else 0)
 
 
 class MachineChannel:

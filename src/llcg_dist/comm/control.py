@@ -51,7 +51,8 @@ def barrier(cluster: Cluster, value: int = 0) -> int:
         word = _receive(cluster, word, 0)
     else:
         for rank in cluster.peers:
-            word = torch.minimum(word, _receive(cluster, word, rank))
+            theirs = _receive(cluster, word, rank)
+            word = torch.minimum(word, theirs) if rank in cluster.peers else word  # it may be lost meanwhile
         for rank in cluster.peers:
             _send(cluster, word, rank)
     cluster.wait()

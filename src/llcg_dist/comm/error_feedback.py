@@ -86,10 +86,11 @@ class QuantizedServerCompressor(ServerCompressor):
     def decompress(self, theta: Tensor, messages: Sequence[Tensor]) -> Sequence[Tensor]:
         while len(self._models) < len(messages):
             self._models.append(torch.zeros(self.codec.size))
+        models = self._models[: len(messages)]  # machines may be gone
         for piece in self.codec.pieces:
-            for model, message in zip(self._models, messages, strict=True):
+            for model, message in zip(models, messages, strict=True):
                 _move(model[piece.span], theta[piece.span], self.codec.dequantize(piece, message), piece)
-        return self._models
+        return models
 
     def state(self) -> dict[str, Tensor]:
         return {"held": self.held}

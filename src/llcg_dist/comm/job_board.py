@@ -1,9 +1,11 @@
-"""What ranks tell each other through the job's store besides where they are: why a job ends, and that all are here."""
+"""What ranks tell each other through the job's store besides where they are: why a job ends, that all are here, and who
+has gone and is back."""
 
 import contextlib
+import json
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from llcg_dist.errors import PeerLostError, first_line
@@ -12,6 +14,8 @@ REFUSED = "llcg/refused"
 """Key of the job's store: why no rank should start again."""
 _FAILURE = "failure"
 """Key of this start's store: why the first rank that failed did so."""
+_PLACED, _OVER = "placed", "over"
+"""Keys of this start's store: how it began, and that it has ended."""
 _POLL_SECONDS = 2e-3
 _STORE_SECONDS = 2.0
 """How long a rank that ends tries to tell the others why."""
@@ -44,6 +48,43 @@ class JobBoard:
         _within(seconds, look)
         return found[0] if found else None
 
+    def publish(self, placed: Mapping[str, Any]) -> None:
+        """The server's: how this start began, for machines that begin again."""
+        self._start_store.set(_PLACED, json.dumps(placed))
+
+    def published(self) -> dict[str, Any]:
+        """What the server has published."""
+        return json.loads(self._start_store.get(_PLACED))
+
+    def announce(self, rank: int, incarnation: int) -> None:
+        """A machine's: another process of this rank is ready to take its part."""
+        self._start_store.set(f"back/{rank}", str(incarnation))
+
+    def announced(self, rank: int) -> int:
+        """The newest process of a rank that is ready; 0: none but the first."""
+        return self._number(f"back/{rank}")
+
+    def admit(self, rank: int, incarnation: int) -> None:
+        """The server's: this process of the rank may join."""
+        self._start_store.set(f"admitted/{rank}", str(incarnation))
+
+    def is_admitted(self, rank: int, incarnation: int) -> bool:
+        return self._number(f"admitted/{rank}") >= incarnation
+
+    def drop(self, rank: int, incarnation: int) -> None:
+        """The server's: it has given up this process of the rank, which may be alive."""
+        _within(_STORE_SECONDS, lambda: self._start_store.set(loss_key(rank), str(incarnation + 1)))
+
+    def finish(self) -> None:
+        """The server's: the run is over."""
+        self._start_store.set(_OVER, "yes")
+
+    def is_over(self) -> bool:
+        return bool(self._start_store.check([_OVER]))
+
+    def _number(self, key: str) -> int:
+        return int(self._start_store.get(key)) if self._start_store.check([key]) else 0
+
     def meet(self) -> None:
         """Waits through the store until all ranks are here: no byte moves between them."""
         self._meetings += 1
@@ -55,6 +96,11 @@ class JobBoard:
                 seconds = min(seconds * 1.5, 1.0)  # the audit counts these questions
         except RuntimeError as error:
             raise PeerLostError(f"lost the job's store: {first_line(error)}") from error
+
+
+def loss_key(rank: int) -> str:
+    """Key of this start's store: the first process of the rank that the server has not given up."""
+    return f"wanted/{rank}"
 
 
 def _within(seconds: float, ask_store: Callable[[], object]) -> None:

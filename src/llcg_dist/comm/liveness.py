@@ -70,10 +70,18 @@ class Heartbeat:
         on_failure: Callable[[str], None],
     ) -> None:
         self._store, self._rank, self._limits, self._on_failure = store, rank, limits, on_failure
-        self._names = watched
+        self._names = dict(watched)
         now = time.monotonic()
         self._heard = {other: Heard(b"", now, Report(), now) for other in (rank, *watched)}
+        self._incarnations: dict[int, int] = {}
         self._store_answered = now
+        self.on_loss: Callable[[int, str], None] | None = None
+        """Hears instead of `on_failure` of a watched rank that is given up, which is then not watched any more."""
+        self.on_beat: Callable[[], None] = lambda: None
+        """Called at every beat."""
+        self.loss_key: str | None = None
+        """Where the server says from which process of this rank on it is not given up."""
+        self._is_given_up = False
         self._done = threading.Event()
         # The store call itself can hang where a network is cut, hence one thread to beat and one to judge.
         self._threads = [threading.Thread(target=work, daemon=True) for work in (self._beat, self._judge)]
@@ -85,38 +93,79 @@ class Heartbeat:
     def stop(self) -> None:
         self._done.set()
 
+    def watch(self, rank: int, name: str, incarnation: int) -> None:
+        """Another process has taken the place of a rank that was given up."""
+        now = time.monotonic()
+        self._heard[rank], self._incarnations[rank] = Heard(b"", now, Report(), now), incarnation
+        self._names = {**self._names, rank: name}
+
+    def forget(self, rank: int) -> None:
+        """The rank is not watched any more."""
+        self._names = {other: name for other, name in self._names.items() if other != rank}
+        self._heard = {other: heard for other, heard in self._heard.items() if other != rank}
+
+    def incarnation(self, rank: int, number: int) -> None:
+        """Which process of a rank it is; its beats are apart from those of the processes before."""
+        self._incarnations[rank] = number
+
     def _beat(self) -> None:
         count = 0
         while not self._done.wait(self._limits.beat_interval if count else 0):
             count += 1
             try:
                 own = f"{count} {progress.report().encode()}"
-                self._store.set(_key(self._rank), own)
+                self._store.set(self._key(self._rank), own)
                 self._hear(self._rank, own.encode())
                 for other in self._names:
-                    if self._store.check([_key(other)]):
-                        self._hear(other, self._store.get(_key(other)))
+                    if self._store.check([self._key(other)]):
+                        self._hear(other, self._store.get(self._key(other)))
+                if self.loss_key and self._store.check([self.loss_key]):
+                    first_wanted = int(self._store.get(self.loss_key))
+                    self._is_given_up = first_wanted > self._incarnations.get(self._rank, 0)
                 self._store_answered = time.monotonic()
             except RuntimeError as error:  # torch raises its DistNetworkError and kin from RuntimeError
                 log.warning("heartbeat: %s", str(error).splitlines()[0])
 
     def _hear(self, rank: int, beat: bytes) -> None:
-        self._heard[rank] = self._heard[rank].and_now(beat, time.monotonic())
+        if rank in self._heard:  # not forgotten meanwhile
+            self._heard[rank] = self._heard[rank].and_now(beat, time.monotonic())
+
+    def _key(self, rank: int) -> str:
+        incarnation = self._incarnations.get(rank, 0)
+        return f"beat/{rank}" + (f"/{incarnation}" if incarnation else "")
 
     def _judge(self) -> None:
         while not self._done.wait(self._limits.beat_interval / 2):
             now = time.monotonic()
-            message = self.silent(now) or self.stalled(now)
+            self.on_beat()
+            for rank, why in self.given_up(now).items() if self.on_loss else ():
+                self.forget(rank)
+                assert self.on_loss is not None
+                self.on_loss(rank, why)
+            gone_on = "the server has gone on without this machine" if self._is_given_up else None
+            message = gone_on or self.silent(now) or self.stalled(now)
             if message and not self._done.is_set():
                 self._done.set()
                 self._on_failure(message)
+
+    def given_up(self, now: float) -> dict[int, str]:
+        """Who is silent or does not move on, and for how long, one by one. Where the store does not answer, nobody is
+        heard, and nobody is blamed for it."""
+        found, limit = {}, self._limits.silence
+        for rank, silence in self._silence(self._store_answered).items():
+            if silence > limit:
+                found[rank] = f"nothing heard for {silence:.0f} s (cluster.timeout={limit:g})"
+        for rank, heard in self._stuck(now).items():
+            seconds = f"{now - heard.since:.0f} s (cluster.stall_timeout={self._limits.stall:g})"
+            found.setdefault(rank, f"alive, but not moving on at {heard.report.place} for {seconds}")
+        return found
 
     def silent(self, now: float) -> str | None:
         """Whom nobody has heard for too long, and for how long."""
         limit = self._limits.silence
         if now - self._store_answered > limit:
             return f"no answer from the job's store on rank 0's host for {now - self._store_answered:.0f} s"
-        last = {rank: now - self._heard[rank].when for rank in self._names}
+        last = self._silence(now)
         names = [f"{self._names[rank]} for {last[rank]:.0f} s" for rank in sorted(last) if last[rank] > limit]
         return f"nothing heard from {', '.join(names)} (cluster.timeout={limit:g})" if names else None
 
@@ -125,19 +174,27 @@ class Heartbeat:
         limit = self._limits.stall
         if limit is None:
             return None
-        still = {rank: heard for rank, heard in self._heard.items() if now - heard.since > limit}
         setting = f"(cluster.stall_timeout={limit:g})"
         stuck = [
-            f"{self._names[rank]} at {still[rank].report.place} for {now - still[rank].since:.0f} s"
-            for rank in sorted(still)
-            if rank in self._names and not still[rank].report.waits
+            f"{self._names[rank]} at {heard.report.place} for {now - heard.since:.0f} s"
+            for rank, heard in self._stuck(now).items()
         ]
         if stuck:
             return f"alive, but not moving on: {', '.join(stuck)} {setting}"
-        if self._rank == 0 and len(still) == len(self._heard) > 1 and all(h.report.waits for h in still.values()):
+        everyone = self._heard.values()
+        if self._rank == 0 and len(everyone) > 1 and all(h.report.waits and now - h.since > limit for h in everyone):
             return f"all ranks wait for each other, and none has moved on for {limit:.0f} s {setting}"
         return None
 
+    def _silence(self, now: float) -> dict[int, float]:
+        """Seconds since each watched rank's last beat."""
+        heard = self._heard
+        return {rank: now - heard[rank].when for rank in sorted(self._names) if rank in heard}
 
-def _key(rank: int) -> str:
-    return f"beat/{rank}"
+    def _stuck(self, now: float) -> dict[int, Heard]:
+        """Watched ranks that are alive, wait for nobody and have not moved on for too long."""
+        limit, heard = self._limits.stall, self._heard
+        if limit is None:
+            return {}
+        watched = {rank: heard[rank] for rank in sorted(self._names) if rank in heard}
+        return {rank: last for rank, last in watched.items() if now - last.since > limit and not last.report.waits}

@@ -1,9 +1,23 @@
 """All machines in the server's own process: for tests, for sweeps, and for methods whose only machine is rank 0."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Protocol
 
 from llcg_dist.comm.channel import MachineChannel
 from llcg_dist.comm.envelope import Packet
+
+
+class Script(Protocol):
+    """Which machines are lost, and when they are back."""
+
+    def gone(self, round_: int) -> Sequence[int]:
+        """Parts without a machine when the round begins."""
+
+    def lost(self, round_: int) -> Sequence[int]:
+        """Parts whose machines are lost in the round, and do not answer."""
+
+    def returned(self, round_: int) -> Sequence[int]:
+        """Parts whose machines begin the round with nothing of their own."""
 
 
 class LoopbackTransport:
@@ -12,24 +26,54 @@ class LoopbackTransport:
     parallel = False
     seal_bytes = 0  # nothing crosses a network
 
-    def __init__(self, machines: Sequence[MachineChannel]) -> None:
-        self._machines, self.num_machines = machines, len(machines)
+    def __init__(
+        self,
+        machines: Sequence[MachineChannel],
+        script: Script | None = None,
+        renewed: Callable[[int], MachineChannel] | None = None,
+    ) -> None:
+        """`script` loses machines and lets them return: then `renewed(part)` builds a part's machine anew."""
+        self._machines, self.num_machines = list(machines), len(machines)
+        self._script, self._renewed = script, renewed
         self.rank_of_part = list(range(1, 1 + len(machines)))
         self._packet: Packet | None = None
+        self._asked: Sequence[int] = ()
+        self._lost: list[int] = []
+        self._round = 0
+        self._gone: set[int] = set()
 
-    def send(self, packet: Packet, has_reply: bool) -> None:
+    def send(self, packet: Packet, has_reply: bool, parts: Sequence[int]) -> None:
         """A request without a reply (the run is over) is handled at once: nobody waits for its answers."""
-        self._packet = packet if has_reply else None
+        self._packet, self._asked = packet if has_reply else None, parts
         if not has_reply:
-            for machine in self._machines:
-                machine.answer(packet)
+            for part in parts:
+                self._machines[part].answer(packet)
 
-    def receive(self) -> list[Packet]:
+    def receive(self) -> dict[int, Packet]:
         assert self._packet is not None, "the server waits for replies to a request that has none"
-        answers = []
-        for machine in self._machines:
-            answer = machine.answer(self._packet)
+        begun = self._packet.round == self._round  # what is restored before it is of the round before
+        answers, doomed = dict[int, Packet](), self._script.lost(self._round) if self._script and begun else ()
+        for part in self._asked:
+            if part in doomed:
+                self._lost.append(part)
+                self._gone.add(part)
+                continue
+            answer = self._machines[part].answer(self._packet)
             assert answer is not None
-            machine.after_reply()
-            answers.append(answer)
+            self._machines[part].after_reply()
+            answers[part] = answer
         return answers
+
+    def take_losses(self) -> dict[int, str]:
+        lost, self._lost = self._lost, []
+        return {part: "as cluster.script says" for part in lost}
+
+    def admit(self, round_: int) -> list[int]:
+        if self._script is None:
+            return []
+        assert self._renewed is not None
+        gone, back = set(self._script.gone(round_)), list(self._script.returned(round_))
+        self._lost, self._gone, self._round = sorted(gone - self._gone), gone, round_
+        for part in back:
+            self._machines[part] = self._renewed(part)
+        return back

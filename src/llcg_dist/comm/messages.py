@@ -63,6 +63,8 @@ class Message:
     """Of a request: the newest round that every rank has a checkpoint of."""
     stats: TrainStats | None = None
     """Of the reply that ends a machine's round."""
+    part: int | None = None
+    """Of a reply, at the server: whose it is."""
 
     kind: ClassVar[Kind] = Kind.CONTROL
     """What the content is counted as."""

@@ -1,6 +1,7 @@
 """Packets between real processes, over the links of a Cluster."""
 
 from collections.abc import Sequence
+from functools import partial
 
 from llcg_dist.comm.channel import MachineChannel
 from llcg_dist.comm.codec import Codec
@@ -9,6 +10,9 @@ from llcg_dist.comm.messages import NUM_STATS
 from llcg_dist.comm.session import LARGEST_MESSAGE
 from llcg_dist.comm.torch_dist import Cluster
 from llcg_dist.errors import UserError
+
+_LINK_SECONDS = 10.0
+"""How long a round may wait for the link to a machine that has said that it is back."""
 
 
 def content_bytes(codec: Codec, sealed: bool) -> int:
@@ -31,21 +35,39 @@ class ProcessTransport:
         self.rank_of_part = list(rank_of_part)
         self.seal_bytes = cluster.seal_bytes
         self._outgoing = Envelope(0, capacity, device)
-        self._incoming = {rank: Envelope(NUM_STATS, capacity, device) for rank in rank_of_part}
+        self._asked: list[int] = []
+        self._new_envelope = partial(Envelope, NUM_STATS, capacity, device)
+        self._incoming = [self._new_envelope() for _ in rank_of_part]
+        self._away: dict[int, int] = {}
+        """Parts whose machines are gone, and their ranks."""
 
-    def send(self, packet: Packet, has_reply: bool) -> None:
+    def send(self, packet: Packet, has_reply: bool, parts: Sequence[int]) -> None:
         self._cluster.wait()  # a request without a reply may still be on its way
-        message = self._outgoing.write(packet)
+        self._asked, ranks = list(parts), [self.rank_of_part[part] for part in parts]
         self._cluster.round = packet.round
-        self._cluster.send(message, list(self._incoming), packet.label)
+        self._cluster.send(self._outgoing.write(packet), ranks, packet.label)
         if has_reply:  # replies arrive while the server does other things
-            frames = {rank: envelope.frame for rank, envelope in self._incoming.items()}
+            frames = {self.rank_of_part[part]: self._incoming[part].frame for part in parts}
             self._cluster.expect(frames, packet.phase)
 
-    def receive(self) -> list[Packet]:
+    def receive(self) -> dict[int, Packet]:
         self._cluster.wait()
-        self._cluster.received_bytes += sum(envelope.received_bytes for envelope in self._incoming.values())
-        return [envelope.read() for envelope in self._incoming.values()]
+        answered = [part for part in self._asked if self.rank_of_part[part] in self._cluster.peers]
+        self._cluster.received_bytes += sum(self._incoming[part].received_bytes for part in answered)
+        return {part: self._incoming[part].read() for part in answered}
+
+    def take_losses(self) -> dict[int, str]:
+        lost, self._cluster.losses = self._cluster.losses, None if self._cluster.losses is None else {}
+        for rank in lost or {}:
+            self._away[self.rank_of_part.index(rank)] = rank
+        return {self.rank_of_part.index(rank): f"rank {rank}: {why}" for rank, why in (lost or {}).items()}
+
+    def admit(self, round_: int) -> list[int]:
+        back = [part for part, rank in sorted(self._away.items()) if self._cluster.admit(rank, part, _LINK_SECONDS)]
+        for part in back:
+            self._incoming[part] = self._new_envelope()  # the old one may still be written to
+            del self._away[part]
+        return back
 
 
 def answer_requests(cluster: Cluster, machine: MachineChannel, codec: Codec) -> None:

@@ -6,69 +6,88 @@ lets them talk to each other (`machine_group`). What crosses is counted by those
 every message is sealed (comm/session.py).
 """
 
+import logging
 import os
+import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
+from operator import methodcaller
 from typing import Any
 
 import torch.distributed as dist
 from torch import Tensor
 
 from llcg_dist.comm.frame import SEAL_BYTES, FrameBuffer, Label, SealError
-from llcg_dist.comm.job_board import REFUSED, JobBoard
+from llcg_dist.comm.job_board import REFUSED, JobBoard, loss_key
 from llcg_dist.comm.job_store import connect_store, ignored_values
 from llcg_dist.comm.ledger import CountedMessage, Direction, Kind, Ledger, Phase
-from llcg_dist.comm.links import Link, PlainLink, SealedLink
+from llcg_dist.comm.link_maker import LinkMaker
+from llcg_dist.comm.links import Link
 from llcg_dist.comm.liveness import Heartbeat, Limits
 from llcg_dist.comm.machine_group import MachineGroup
-from llcg_dist.comm.network import use_interface
-from llcg_dist.comm.rendezvous import choose_backend, fresh_prefix, negotiate, pick_server, swapped_rank
-from llcg_dist.comm.session import Scope, Session, choose_cipher, has_fast_aes, new_salt
-from llcg_dist.comm.waiter import FOREVER, Waiter
+from llcg_dist.comm.rendezvous import fresh_prefix, negotiate, swapped_rank
+from llcg_dist.comm.resources import RankResources, decide, describe
+from llcg_dist.comm.session import Scope
+from llcg_dist.comm.waiter import Waiters
+from llcg_dist.data import progress
 from llcg_dist.errors import PeerLostError, UserError, first_line
+
+log = logging.getLogger(__name__)
+
+_RETURN_POLL_SECONDS = 0.05
 
 
 @dataclass(frozen=True)
-class RankResources:
-    """What a rank brings to its job. The first rank with the full graph, and the run if there is one, serves."""
+class Ticket:
+    """What the ranks of one start have agreed on; with it a rank that was there joins again (`Cluster.return_to`)."""
 
-    interface: str | None = None
-    """cluster.interface: Gloo's and NCCL's; by default the one that leads to MASTER_ADDR."""
-    graph: bool = True
-    run: bool = True
-    own_gpu: bool = False
-    key: bytes | None = field(default=None, repr=False)
-    """The job's key, which seals the values of its store and the messages between ranks."""
+    prefix: str
+    decision: dict[str, Any]
+    incarnation: int = 0
+    """Which process of the rank it is."""
 
 
 class Cluster:
     """The links of one rank, from joining the job to leaving it in order."""
 
+    losses: dict[int, str] | None = None
+    """Ranks that are lost, and why, where the others go on without them; None: a loss is an error."""
+
     def __init__(
-        self, backend: str, join_timeout: float, ledger: Ledger, resources: RankResources | None = None
+        self,
+        backend: str,
+        join_timeout: float,
+        ledger: Ledger,
+        resources: RankResources | None = None,
+        ticket: Ticket | None = None,
     ) -> None:
-        """`backend` is cluster.backend; which it becomes, and who is rank 0, follows from the resources of all."""
+        """`backend` is cluster.backend; which it becomes, and who is rank 0, follows from the resources of all. With a
+        `ticket` there is no link yet."""
         rank, self.size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-        limit = timedelta(seconds=join_timeout)
+        limit = self._limit = timedelta(seconds=join_timeout)
         resources = resources or RankResources()
-        own_resources, self._key = _describe(resources), resources.key
+        own_resources, self._key = describe(resources), resources.key
         self.ledger, self.received_bytes, self.round = ledger, 0, 0
         self.seal_bytes = SEAL_BYTES if self._key else 0
         """What sealing adds to a message."""
         try:
             self._store = connect_store(limit, rank == 0, self._key)
-            self._prefix = fresh_prefix(self._store, rank, self.size, join_timeout)
+            self._prefix = ticket.prefix if ticket else fresh_prefix(self._store, rank, self.size, join_timeout)
             self._start_store = dist.PrefixStore(self._prefix, self._store)
-            decide = partial(_decide, backend, self._key is not None)
-            decision = negotiate(self._start_store, rank, self.size, own_resources, decide, join_timeout)
+            if ticket is None:
+                follows = partial(decide, backend, self._key is not None)
+                decision = negotiate(self._start_store, rank, self.size, own_resources, follows, join_timeout)
+                ticket = Ticket(self._prefix, decision)
+            self.ticket, decision = ticket, ticket.decision
             self.server = int(decision["server"])
             """The number that torchrun gave to the server; to us it is rank 0."""
             self.rank, self.backend = swapped_rank(rank, self.server), str(decision["backend"])
-            self._scope = Scope(self._prefix, self._key, decision["cipher"]) if self._key else None
-            self._device = dist.ProcessGroupGloo.create_device(interface=os.environ["GLOO_SOCKET_IFNAME"])
-            self._links = {other: self._link(other, limit) for other in self.peers}
+            scope = Scope(self._prefix, self._key, decision["cipher"]) if self._key else None
+            self._maker = LinkMaker(self.rank, self.backend, self._start_store, scope)
+            first = range(1, self.size) if self.rank == 0 else [0]
+            self._links = {} if ticket.incarnation else {other: self._link(other, limit) for other in first}
         except UserError as error:
             self._store.set(REFUSED, str(error))
             raise
@@ -78,7 +97,8 @@ class Cluster:
             raise PeerLostError(f"cannot join the other ranks: {first_line(error)}") from error
         self.board = JobBoard(self._store, self._start_store, self.size)
         self._heartbeat: Heartbeat | None = None
-        self._waiter = Waiter()
+        self._waiters = Waiters()
+        self._incarnations: dict[int, int] = {}
         self._pending: list[tuple[int, Any]] = []
         """Sent or expected, and not waited for yet; the buffers stay as they are until the next wait."""
         self.wire_device = "cuda" if "nccl" in self.backend else "cpu"
@@ -86,35 +106,16 @@ class Cluster:
     @property
     def peers(self) -> Sequence[int]:
         """The ranks that this one has a link to."""
-        return range(1, self.size) if self.rank == 0 else [0]
+        return list(self._links)
 
     def _link(self, other: int, limit: timedelta, incarnation: int = 0) -> Link:
-        """A new link to this rank; one that is sealed has been proved to lead there."""
-        store = dist.PrefixStore(f"link/{max(self.rank, other)}/{incarnation}", self._start_store)
-        own = min(self.rank, 1)
-        plain = PlainLink(1 - own, self._gloo(store, own, 2, limit), _nccl(store, own, self.backend))
-        if self._scope is None:
-            return plain
-        link = SealedLink(plain, self._session(store, other, incarnation))
-        for direction in (Direction.UP, Direction.DOWN):
-            proof = CountedMessage(Kind.SEALING, direction, "uint8", SEAL_BYTES, SEAL_BYTES, Phase.HANDSHAKE)
-            self.ledger.count(proof, machines=1)
-        link.prove(limit)
-        self.received_bytes += SEAL_BYTES
+        link = self._maker.link(other, limit, incarnation)
+        if self.seal_bytes:
+            for direction in (Direction.UP, Direction.DOWN):
+                proof = CountedMessage(Kind.SEALING, direction, "uint8", SEAL_BYTES, SEAL_BYTES, Phase.HANDSHAKE)
+                self.ledger.count(proof, machines=1)
+            self.received_bytes += SEAL_BYTES
         return link
-
-    def _session(self, store: dist.Store, other: int, incarnation: int = 0) -> Session:
-        """The keys of the link to another rank. The store is sealed, so a salt in it is the other's own."""
-        assert self._scope is not None
-        salt = new_salt()
-        store.set(f"salt/{self.rank}-{other}", salt.hex())
-        others = bytes.fromhex(store.get(f"salt/{other}-{self.rank}").decode())
-        return Session(self._scope, (self.rank, other), (salt, others), incarnation)
-
-    def _gloo(self, store: dist.Store, rank: int, size: int, limit: timedelta) -> dist.ProcessGroupGloo:
-        options: Any = dist.ProcessGroupGloo._Options()  # type: ignore[attr-defined]
-        options._devices, options._threads, options._timeout = [self._device], 1, limit
-        return dist.ProcessGroupGloo(store, rank, size, options)
 
     def name_parts(self, part_of_rank: Mapping[int, int]) -> None:
         """Which rank trains which part, as far as this one needs to know it."""
@@ -125,14 +126,14 @@ class Cluster:
         """Returns before it has arrived: the tensor stays as it is until the next `wait` or `receive`."""
         self.ledger.count_seals(self.seal_bytes, len(ranks), Direction.UP if self.rank else Direction.DOWN, label.phase)
         for rank in ranks:
-            self._begin(rank, partial(self._links[rank].send, message, label))
+            self._begin(rank, methodcaller("send", message, label))
 
     def expect(self, buffers: Mapping[int, FrameBuffer], phase: Phase = Phase.ROUND) -> None:
         """One message from each of these ranks, at most as long as its buffer; returns before they have arrived."""
         self.ledger.count_seals(self.seal_bytes, len(buffers), Direction.DOWN if self.rank else Direction.UP, phase)
         self.received_bytes += self.seal_bytes * len(buffers)
         for rank, buffer in buffers.items():
-            self._begin(rank, partial(self._links[rank].receive, buffer))
+            self._begin(rank, methodcaller("receive", buffer))
 
     def receive(self, buffers: Mapping[int, FrameBuffer], phase: Phase = Phase.ROUND) -> None:
         """One message from each of these ranks, at most as long as its buffer."""
@@ -142,17 +143,65 @@ class Cluster:
     def wait(self, *works: tuple[int, Any]) -> None:
         """Until these, all sends and all that is expected are done; Python's signal handlers run meanwhile."""
         pending, self._pending = [*self._pending, *works], []
-        failure = self._waiter.wait([work for _, work in pending]) if pending else None
-        if failure:
-            place, error = failure
-            raise error if isinstance(error, SealError) else self._lost(pending[place][0], error) from error
+        of_rank: dict[int, list[Any]] = {}
+        for rank, work in pending:
+            of_rank.setdefault(rank, []).append(work)
+        failures = self._waiters.wait(of_rank, for_all=self.losses is not None) if pending else {}
+        for rank, error in failures.items():
+            if self.losses is None or isinstance(error, SealError):  # who changes messages is no machine that is gone
+                raise error if isinstance(error, SealError | PeerLostError) else self._lost(rank, error) from error
+            self.lose(rank, _cause(error))
 
-    def _begin(self, rank: int, begin: Callable[[], Any]) -> None:
+    def _begin(self, rank: int, begin: Callable[[Link], Any]) -> None:
         """A send or receive is under way; Gloo may know already that the link is gone."""
         try:
-            self._pending.append((rank, begin()))
+            if rank in self._links:
+                self._pending.append((rank, begin(self._links[rank])))
         except RuntimeError as error:
-            raise self._lost(rank, error) from error
+            if self.losses is None:
+                raise self._lost(rank, error) from error
+            self.lose(rank, _cause(error))
+
+    def lose(self, rank: int, why: str) -> None:
+        """The server goes on without this rank, which may be alive and is told."""
+        assert self.losses is not None
+        if self._links.pop(rank, None) is not None:
+            self.losses[rank] = why
+            self._pending = [(other, work) for other, work in self._pending if other != rank]
+            self._waiters.forget(rank)
+            if self._heartbeat:
+                self._heartbeat.forget(rank)
+            self.board.drop(rank, self._incarnations.get(rank, 0))
+
+    def admit(self, rank: int, part: int, seconds: float) -> bool:
+        """The server makes a new link to the rank of this part, if it is back, within so many seconds."""
+        incarnation = self.board.announced(rank)
+        if incarnation <= self._incarnations.get(rank, 0):
+            return False
+        self._incarnations[rank] = incarnation
+        self.board.admit(rank, incarnation)
+        try:
+            self._links[rank] = self._link(rank, timedelta(seconds=seconds), incarnation)
+        except (RuntimeError, SealError) as error:  # it has gone again
+            log.warning("rank %d did not come back: %s", rank, first_line(error))
+            self.board.drop(rank, incarnation)
+            return False
+        self._links[rank].part = part
+        if self._heartbeat:
+            self._heartbeat.watch(rank, f"rank {rank} (part {part})", incarnation)
+        return True
+
+    def return_to_server(self) -> bool:
+        """A rank that joins again is ready: waits until the server has a link to it. False: the run is over."""
+        incarnation = self.ticket.incarnation
+        self.board.announce(self.rank, incarnation)
+        with progress.waiting():
+            while not self.board.is_admitted(self.rank, incarnation):
+                if self.board.is_over():
+                    return False
+                time.sleep(_RETURN_POLL_SECONDS)
+            self._links[0] = self._link(0, self._limit, incarnation)
+        return True
 
     def _lost(self, rank: int, error: Exception) -> PeerLostError:
         part = self._links[rank].part if rank else None
@@ -161,16 +210,20 @@ class Cluster:
 
     def machine_group(self, part_of_rank: Mapping[int, int] | None = None) -> MachineGroup:
         """For what machines exchange without the server; every machine calls it."""
-        store = dist.PrefixStore("machines", self._start_store)
-        group = self._gloo(store, self.rank - 1, self.size - 1, FOREVER)
-        others = [rank for rank in range(1, self.size) if rank != self.rank] if self._scope else []
-        sessions = {rank: self._session(store, rank) for rank in others}
+        group, sessions = self._maker.machine_group(self.size, self._limit)
         for rank, session in sessions.items():
             session.part = (part_of_rank or {}).get(rank)
         return MachineGroup(self, group, sessions)
 
-    def watch(self, names: Mapping[int, str], limits: Limits, on_failure: Callable[[str], None]) -> None:
-        """From now on `on_failure` hears of the named ranks that are silent, or stay where they are, for too long."""
+    def watch(
+        self,
+        names: Mapping[int, str],
+        limits: Limits,
+        on_failure: Callable[[str], None],
+        on_beat: Callable[[], None] = lambda: None,
+    ) -> None:
+        """From now on `on_failure` hears of the named ranks that are silent, or stay where they are, for too long; they
+        are lost instead where the others go on. `on_beat` is called all the while."""
         if self._heartbeat:
             self._heartbeat.stop()
         # A connection of its own: the job's store may be busy in the main thread.
@@ -181,6 +234,10 @@ class Cluster:
         self._heartbeat = Heartbeat(
             store, self.rank, names, limits, lambda message: on_failure(message + ignored_values(beats))
         )
+        self._heartbeat.incarnation(self.rank, self.ticket.incarnation)
+        self._heartbeat.on_beat, self._heartbeat.loss_key = on_beat, loss_key(self.rank) if self.rank else None
+        if self.losses is not None:
+            self._heartbeat.on_loss = lambda rank, why: self._waiters.give_up(rank, PeerLostError(why))
         self._heartbeat.start()
 
     def close(self) -> None:
@@ -189,25 +246,6 @@ class Cluster:
             self._heartbeat.stop()
 
 
-def _nccl(store: dist.Store, rank: int, backend: str) -> Any:
-    """For GPU tensors, where the backend has it; None otherwise."""
-    if "nccl" not in backend:
-        return None
-    options = dist.ProcessGroupNCCL.Options()
-    options._timeout = FOREVER
-    return dist.ProcessGroupNCCL(dist.PrefixStore("nccl", store), rank, 2, options)
-
-
-def _describe(resources: RankResources) -> dict[str, Any]:
-    try:
-        use_interface(resources.interface, os.environ["MASTER_ADDR"])
-    except UserError as error:
-        return {"error": str(error)}
-    own = {"graph": resources.graph, "run": resources.run, "own_gpu": resources.own_gpu}
-    return own | {"fast_aes": has_fast_aes()}
-
-
-def _decide(requested: str, sealed: bool, everyone: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    backend = choose_backend(requested, [bool(said["own_gpu"]) for said in everyone], sealed)
-    cipher = choose_cipher([bool(said["fast_aes"]) for said in everyone])
-    return {"server": pick_server(everyone), "backend": backend, "cipher": cipher}
+def _cause(error: Exception) -> str:
+    """Gloo adds advice to what has happened."""
+    return first_line(error).partition(". ")[0]

@@ -27,6 +27,11 @@ class StartMethod(StrEnum):
     spawn = "spawn"
 
 
+class OnLoss(StrEnum):
+    fail = "fail"
+    go_on = "go_on"
+
+
 @dataclass
 class CheckpointConfig(Section):
     section: ClassVar[str] = "checkpoint"
@@ -75,6 +80,17 @@ class ClusterConfig(Section):
     """Seconds to wait for all ranks to join and to be ready."""
     max_restarts: int = 0
     """How often a failed job is started again; it goes on from its last whole checkpoint."""
+    on_loss: OnLoss = OnLoss.fail
+    """What the loss of a machine means, which dies, is cut off or stalls: fail (the job ends), or go_on (the others go
+    on, and it takes its part again when it is back; llcg help faults)."""
+    stand_in: bool = True
+    """With on_loss=go_on: whether the server takes the local steps of parts that have no machine, on the full graph."""
+    min_machines: int = 1
+    """With on_loss=go_on: the job fails where fewer machines than this are left."""
+    max_returns: int = 8
+    """With on_loss=go_on: how often each machine is started again after it has died."""
+    script: str | None = None
+    """With cluster.backend=loopback: a run's metrics.jsonl; parts that it lost are lost in the same rounds again."""
     sealed: bool = True
     """Whether messages, and values of the job's store, are sealed with the job's key (llcg help security)."""
     key_file: str | None = None
@@ -87,7 +103,7 @@ class ClusterConfig(Section):
     def check(self) -> None:
         super().check()
         self.at_least(1, "num_machines")
-        self.at_least(0, "max_restarts", "threads")
+        self.at_least(0, "max_restarts", "max_returns", "threads")
         self.at_most(1024, "threads")  # more would crash inside a library, without a message that helps
         self.positive("timeout", "stall_timeout", "join_timeout", "link_mbit")
         count = self.server_threads
@@ -101,3 +117,15 @@ class ClusterConfig(Section):
             self.sealed or not self.key_file, "key_file", "has no use with cluster.sealed=false; leave one out"
         )
         self.require(not self.audit or self.backend not in rules, "audit", rules.get(self.backend, ""))
+        self._check_losses()
+
+    def _check_losses(self) -> None:
+        goes_on = self.on_loss == OnLoss.go_on
+        fits = 1 <= self.min_machines <= self.num_machines
+        self.require(fits, "min_machines", f"must be from 1 to cluster.num_machines={self.num_machines}")
+        rule = "adds up the bytes of all ranks, and cluster.on_loss=go_on may lose one"
+        self.require(not (goes_on and self.audit), "audit", rule)
+        rule = "must be fail with cluster.backend=nccl: a group that NCCL has lost a member of does not end; use gloo"
+        self.require(not (goes_on and self.backend == Backend.nccl), "on_loss", rule)
+        rule = "takes cluster.backend=loopback, where no machine is lost by itself, and cluster.on_loss=go_on"
+        self.require(not self.script or (goes_on and self.backend == Backend.loopback), "script", rule)

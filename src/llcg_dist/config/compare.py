@@ -14,11 +14,13 @@ LOCATION_KEYS = {
     "cluster.interface", "cluster.start", "cluster.key_file", "init_from",
 }  # fmt: skip
 
-# Keys that may differ when a run is resumed: none of them changes the model that the run ends with.
+# Keys that may differ when a run is resumed: none of them changes the model that the run ends with; those of losses do
+# where there are any, which the rows say.
 _RESUMABLE = LOCATION_KEYS | {
     "resume", "verify", "checkpoint.every", "checkpoint.keep", "cluster.backend", "cluster.device", "cluster.threads",
     "cluster.server_threads", "cluster.timeout", "cluster.stall_timeout", "cluster.join_timeout",
-    "cluster.max_restarts", "cluster.audit", "cluster.link_mbit", "cluster.sealed", "logger", "sampling.prefetch",
+    "cluster.max_restarts", "cluster.audit", "cluster.on_loss", "cluster.stand_in",
+    "cluster.min_machines", "cluster.max_returns", "cluster.link_mbit", "cluster.sealed", "logger", "sampling.prefetch",
     "evaluate.process", "diagnostics.every", "diagnostics.repeats", "diagnostics.chunk", "diagnostics.hessian_steps",
 }  # fmt: skip
 

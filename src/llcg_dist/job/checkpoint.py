@@ -185,6 +185,14 @@ class CheckpointWriter:
         self._last_task = self._pool.submit(self._write, round_, content, before)
         return len(content)
 
+    def restart_at(self, round_: int, state: Callable[[], dict[str, Any]]) -> None:
+        """The owner begins anew with this state, as that of a round: files of it and of later ones are set aside."""
+        if self._every and round_:
+            self.finish()
+            self._files.set_aside_after(round_ - 1)
+            self.save_anyway(round_, state)
+            self.finish()
+
     def prune(self, durable_round: int) -> None:
         self._last_task = self._pool.submit(self._prune, durable_round)
 

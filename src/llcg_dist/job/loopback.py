@@ -16,6 +16,8 @@ from llcg_dist.data.views import RowSource
 from llcg_dist.job.devices import use_device
 from llcg_dist.job.evaluation_process import EvaluationProcess
 from llcg_dist.job.handshake import MachineStart
+from llcg_dist.job.returning import Placed, begin_again
+from llcg_dist.job.script import read_script
 from llcg_dist.records.rows import Row
 
 
@@ -38,11 +40,15 @@ class LoopbackHub:
     evaluation_process: EvaluationProcess | None = None
 
     def __init__(self, config: Config, algorithm: Algorithm) -> None:
+        self._config, self._algorithm = config, algorithm
         self.num_machines, self.device = algorithm.num_machines, use_device(config.cluster.device)
-        self.ledger, features = Ledger(algorithm.allowed_messages), dict[int, Tensor]()
-        environments = [LoopbackEnvironment(self.device, algorithm, features) for _ in range(self.num_machines)]
-        self._machines = [MachineStart(config, algorithm, environment) for environment in environments]
+        self.ledger, self._features = Ledger(algorithm.allowed_messages), dict[int, Tensor]()
+        self._machines = [self._machine() for _ in range(self.num_machines)]
         self._replies: dict[int, dict[str, Any]] = {}
+
+    def _machine(self) -> MachineStart:
+        environment = LoopbackEnvironment(self.device, self._algorithm, self._features)
+        return MachineStart(self._config, self._algorithm, environment)
 
     def send(self, content: dict[str, Any], rank: int) -> None:
         reply = self._machines[rank - 1].answer(content)
@@ -54,11 +60,16 @@ class LoopbackHub:
 
     def refuse(self, reason: str) -> None: ...
 
-    def placed(self, rank_of_part: Sequence[int], run_dir: Path) -> None: ...
+    def placed(self, placed: Placed) -> None:
+        self._placed = placed
 
     def transport(self, rank_of_part: Sequence[int], codec: Codec) -> LoopbackTransport:
         channels = [self._machines[rank - 1].channel for rank in rank_of_part]
-        return LoopbackTransport([channel for channel in channels if channel is not None])
+        machines, script = [channel for channel in channels if channel is not None], self._config.cluster.script
+        if script is None:
+            return LoopbackTransport(machines)
+        losses = read_script(Path(script), self.num_machines)
+        return LoopbackTransport(machines, losses, lambda part: begin_again(self._machine(), self._placed, part))
 
     def audit(self, start_round: int) -> Row | None:
         return None

@@ -42,12 +42,12 @@ class MachineCheckpoints:
 
     def restore(self, round_: int, algorithm: Algorithm, shared: Sequence[Tensor]) -> None:
         """Takes the state that the server shares with all machines. One that had lost its own saves what it has now as
-        the round that the run goes on from: if that is stopped, the next start finds all ranks alike."""
+        the round that the run goes on from, and nothing else counts as that: if the run is stopped, the next start
+        finds all ranks alike."""
         algorithm.load_shared_state(shared, self._trainer)
         self._compressor.load_shared_state(shared)
         if self.lost:
-            self.writer.save_anyway(round_, self._state)
-            self.writer.finish()
+            self.writer.restart_at(round_, self._state)
 
     def finish(self, durable_round: int) -> None:
         """After the last round: waits for its file, and removes the last ones too many."""

@@ -55,7 +55,7 @@ def build_machine(part: OpenPart, start: Start) -> tuple[Handler, MachineCompres
     model = build_model(config.model, view.num_features, view.num_classes)
     compressor = machine_compressor(config.algorithm.exchange_dtype, statistics_mask(model))
     steps = algorithm.local_steps(start.planned_rounds)
-    trainer = _trainer(part, start, model, steps)
+    trainer = part_trainer(part, start, model, steps)
     files, keep = open_files(part.checkpoints, config.checkpoint.mirror, part_owner(part.part)), config.checkpoint
     lost = part.part in start.lost
     writer = CheckpointWriter(files, keep.every, keep.keep, config.num_rounds, 0 if lost else start.round)
@@ -65,7 +65,8 @@ def build_machine(part: OpenPart, start: Start) -> tuple[Handler, MachineCompres
         saved = files.load(start.round)
         with explain_misfit(part_owner(part.part), start.round):
             checkpoints.load(saved)
-    files.remove_all() if start.over else files.set_aside_after(start.round)
+    if not start.returning:
+        files.remove_all() if start.over else files.set_aside_after(start.round)
     meter = LocalGradient(config, view, part.device) if config.diagnostics.every else None
     machine = Machine(algorithm, steps, trainer, checkpoints, part.fetched, meter)
     return _protected(machine, part, trainer.statistics), compressor
@@ -86,10 +87,11 @@ def seconds_of_local_step(part: OpenPart, start: Start) -> float:
     """CPU seconds of one local step, taken with a trainer of its own: the machine's does not notice."""
     model = build_model(part.config.model, part.view.num_features, part.view.num_classes)
     initial, steps = flatten(model), part.algorithm.local_steps(start.planned_rounds)
-    return seconds_of_step(_trainer(part, start, model, steps), initial)
+    return seconds_of_step(part_trainer(part, start, model, steps), initial)
 
 
-def _trainer(part: OpenPart, start: Start, model: Model, steps: list[int]) -> Trainer:
+def part_trainer(part: OpenPart, start: Start, model: Model, steps: list[int]) -> Trainer:
+    """Takes the local steps of a part, on what `part.view` reads; `steps`: of rounds 1..R."""
     config, view = part.config, part.view
     rates = LearningRates(config.train, steps, start.planned_rounds)
     settings = StepSettings(

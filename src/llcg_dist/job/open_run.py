@@ -10,7 +10,7 @@ from llcg_dist.config.schema import Config
 from llcg_dist.data.graph import TRAIN
 from llcg_dist.data.rows import Array
 from llcg_dist.data.store import Shard
-from llcg_dist.job.checkpoint import SERVER_OWNER, CheckpointFiles
+from llcg_dist.job.checkpoint import SERVER_OWNER, CheckpointFiles, explain_misfit
 from llcg_dist.job.evaluation_process import EvaluationProcess
 from llcg_dist.job.initial_weights import InitialWeights, read_initial_weights
 from llcg_dist.job.mirrored_files import open_files
@@ -46,6 +46,11 @@ class OpenRun:
     def checkpoints(self) -> CheckpointFiles:
         folder = checkpoint_folder(self.config, self.run_dir)
         return open_files(folder, self.config.checkpoint.mirror, SERVER_OWNER, self.records_mirror)
+
+    def absent_in(self, round_: int) -> list[int]:
+        """Parts whose machines were gone in a round that the server has a checkpoint of."""
+        with explain_misfit(SERVER_OWNER, round_):
+            return list(self.checkpoints.load(round_)["result"]["notes"].get("absent", []))
 
     @property
     def train_nodes(self) -> list[int]:

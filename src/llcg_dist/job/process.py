@@ -15,6 +15,7 @@ from typing import Protocol
 from llcg_dist.data.atomic_files import write_json
 from llcg_dist.errors import PeerTimeoutError, UserError, os_error_line
 from llcg_dist.job.forked_process import die_with_parent
+from llcg_dist.job.supervisor import SupervisorLink
 from llcg_dist.records.console import print_error
 
 log = logging.getLogger(__name__)
@@ -37,10 +38,12 @@ class FailureBoard(Protocol):
 class Rank:
     """Who this process is, for its messages; the part is known after the handshake."""
 
-    def __init__(self) -> None:
+    def __init__(self, supervisor: SupervisorLink | None = None) -> None:
         self.rank = int(os.environ.get("RANK", 0))
+        self.supervisor = supervisor or SupervisorLink()
         self.part: int | None = None
         self._board: FailureBoard | None = None
+        self._replaceable = False
         self.names: dict[int, str] = {}
         """Of the other ranks, with their parts, once these are known."""
 
@@ -48,8 +51,13 @@ class Rank:
         """The ranks have found each other, and numbered themselves."""
         self.rank, self._board = rank, board
 
+    def is_replaceable(self) -> None:
+        """From here on this rank's end is not the job's: it is nobody's reason to end."""
+        self.supervisor.trains()
+        self._replaceable = True
+
     def record_failure(self, message: str) -> None:
-        if self._board:
+        if self._board and not self._replaceable:
             self._board.record_failure(message)
 
     def failure_of_another(self, seconds: float) -> str | None:

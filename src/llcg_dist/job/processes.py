@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,9 @@ from llcg_dist.comm.ledger import Ledger
 from llcg_dist.comm.liveness import Limits
 from llcg_dist.comm.process_transport import ProcessTransport, answer_requests
 from llcg_dist.comm.remote_rows import FeatureTraffic, PeerRows
-from llcg_dist.comm.torch_dist import Cluster, RankResources
+from llcg_dist.comm.resources import RankResources
+from llcg_dist.comm.torch_dist import Cluster, Ticket
+from llcg_dist.config.cluster import OnLoss
 from llcg_dist.config.schema import Config
 from llcg_dist.data.atomic_files import write_json
 from llcg_dist.data.partition import store_path
@@ -28,6 +31,8 @@ from llcg_dist.job.devices import evaluates_beside, use_device
 from llcg_dist.job.evaluation_process import EvaluationProcess
 from llcg_dist.job.handshake import MachineStart
 from llcg_dist.job.process import Rank, interrupt, log_to, name_of
+from llcg_dist.job.returning import Placed, begin_again
+from llcg_dist.job.supervisor import Situation
 from llcg_dist.records.console import say
 from llcg_dist.records.rows import Row
 
@@ -44,9 +49,11 @@ class ProcessHub:
         me: Rank,
     ) -> None:
         self.cluster, self._audit, self._limits, self._me = cluster, audit, _limits(config), me
+        self._goes_on = config.cluster.on_loss == OnLoss.go_on
         self.evaluation_process = evaluation_process
         self.device = use_device(config.cluster.device)
-        self.watch({rank: name_of(rank, None) for rank in cluster.peers})
+        watched = range(1, cluster.size) if cluster.rank == 0 else [0]
+        self.watch({rank: name_of(rank, None) for rank in watched})
 
     @property
     def rank(self) -> int:
@@ -62,7 +69,7 @@ class ProcessHub:
 
     def watch(self, names: dict[int, str]) -> None:
         """From here on none of these ranks may be silent or stand still; they may load or train as long as it takes."""
-        self.cluster.watch(names, self._limits, lambda message: interrupt(message, self._me))
+        self.cluster.watch(names, self._limits, lambda message: interrupt(message, self._me), self._me.supervisor.beat)
 
     def send(self, content: dict[str, Any], rank: int) -> None:
         send_json(self.cluster, content, rank)
@@ -73,11 +80,14 @@ class ProcessHub:
     def refuse(self, reason: str) -> None:
         self.cluster.board.refuse(reason)
 
-    def placed(self, rank_of_part: Sequence[int], run_dir: Path) -> None:
-        ranks = {"rank_of_part": list(rank_of_part), "server": self.cluster.server}
-        write_json(run_dir / "logs" / "ranks.json", ranks)
-        self.cluster.name_parts({rank: part for part, rank in enumerate(rank_of_part)})
-        self._me.names = {rank: name_of(rank, part) for part, rank in enumerate(rank_of_part)}
+    def placed(self, placed: Placed) -> None:
+        ranks = {"rank_of_part": placed.rank_of_part, "server": self.cluster.server}
+        write_json(Path(placed.run_dir) / "logs" / "ranks.json", ranks)
+        self.cluster.name_parts({rank: part for part, rank in enumerate(placed.rank_of_part)})
+        self._me.names = {rank: name_of(rank, part) for part, rank in enumerate(placed.rank_of_part)}
+        if self._goes_on:
+            self.cluster.board.publish(asdict(placed))
+            self.cluster.losses = {}
         self.watch(self._me.names)
 
     def transport(self, rank_of_part: Sequence[int], codec: Codec) -> ProcessTransport:
@@ -99,6 +109,8 @@ class ProcessHub:
 
     def close(self) -> None:
         """Leaves the cluster together with the other ranks, then raises where the audit failed."""
+        if self._goes_on and self.rank == 0:
+            self.cluster.board.finish()  # for machines that are about to return
         CheckpointWriter.prune_all(leave(self.cluster, CheckpointWriter.saved_by_all()))
         if self.evaluation_process:
             self.evaluation_process.close()
@@ -111,16 +123,27 @@ def join_cluster(config: Config, algorithm: Algorithm, me: Rank) -> ProcessHub:
     evaluation_process = EvaluationProcess() if _may_evaluate(config) else None  # before there are connections
     audit = Audit(_limits(config)) if settings.audit else None  # before the first byte
     ledger = Ledger(algorithm.allowed_messages)
-    cluster = Cluster(settings.backend, settings.join_timeout, ledger, rank_resources(config))
+    ticket = _ticket(me.supervisor.situation)
+    cluster = Cluster(settings.backend, settings.join_timeout, ledger, rank_resources(config), ticket)
+    if settings.on_loss == OnLoss.go_on and "nccl" in cluster.backend:
+        raise UserError("cluster.on_loss=go_on: does not work with NCCL; use cluster.backend=gloo")
     if audit and "nccl" in cluster.backend:
         raise UserError("cluster.audit=true: NCCL's bytes cannot be counted on sockets; use cluster.backend=gloo")
     if audit:
         audit.joined()
     me.joined(cluster.rank, cluster.board)
+    me.supervisor.joined(asdict(cluster.ticket))
     if evaluation_process and cluster.rank != 0:
         evaluation_process.close()
         evaluation_process = None
     return ProcessHub(cluster, config, audit, evaluation_process, me)
+
+
+def _ticket(situation: Situation) -> Ticket | None:
+    """Of a rank that was there before; None: it joins with the others."""
+    if situation.ticket is None:
+        return None
+    return replace(Ticket(**situation.ticket), incarnation=situation.incarnation)
 
 
 def _limits(config: Config) -> Limits:
@@ -185,5 +208,22 @@ def work(config: Config, algorithm: Algorithm, hub: ProcessHub, me: Rank) -> Non
         if reply is None:
             return
         hub.send(reply, 0)
+    if config.cluster.on_loss == OnLoss.go_on:
+        me.is_replaceable()
     answer_requests(hub.cluster, start.channel, start.codec)
     hub.audit(0)
+
+
+def work_again(config: Config, algorithm: Algorithm, hub: ProcessHub, me: Rank) -> None:
+    """The life of a machine that takes the place of one that is gone: it builds itself while the others train, and
+    answers the server's requests as soon as that has a link to it."""
+    me.is_replaceable()
+    start, placed = (
+        MachineStart(config, algorithm, ProcessEnvironment(hub, me)),
+        Placed(**hub.cluster.board.published()),
+    )
+    part = placed.rank_of_part.index(hub.rank)
+    channel = begin_again(start, placed, part)
+    if hub.cluster.return_to_server():
+        hub.cluster.name_parts({hub.rank: part})
+        answer_requests(hub.cluster, channel, start.codec)

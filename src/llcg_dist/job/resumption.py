@@ -1,10 +1,11 @@
 """From which round a run goes on, and what that costs.
 
 A round that every rank has is exact: the run ends with the bits of an undisturbed one. Where a machine has lost what it
-saved, the server's newest round is: it holds the model, and the machine loses only what nobody else knows.
+saved, or was gone itself, a round of the server's is: it holds the model, and the machine loses only what nobody else
+knows.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,18 +21,25 @@ def starts_over(config: Config, run_dir: Path) -> bool:
     return config.resume == Resume.fresh and not started_by_this_launch(run_dir)
 
 
-def choose_round(server: Sequence[int], parts: Sequence[Sequence[int]], rows: Sequence[Row]) -> tuple[int, list[int]]:
-    """The round to go on after (0: none), and the parts that have lost their state of it.
+def choose_round(
+    server: Sequence[int],
+    parts: Sequence[Sequence[int]],
+    rows: Sequence[Row],
+    absent: Callable[[int], Sequence[int]] = lambda round_: (),
+) -> tuple[int, list[int]]:
+    """The round to go on after (0: none), and the parts that have lost their state of it: the newest round of the
+    server that costs the fewest parts theirs.
 
-    `server`, `parts`: the rounds of which each has a complete checkpoint; `rows` of metrics.jsonl.
+    `server`, `parts`: the rounds of which each has a complete checkpoint; `rows` of metrics.jsonl. `absent(round)`:
+    parts whose machines were gone in a round of the server. What such a machine may have saved is not the run's.
     """
-    common = set(server).intersection(*parts)
-    if common or not server:
-        return max(common, default=0), []
-    newest = max(server)
-    if newest == min(server) and len(rows) <= newest and _durable_round(rows) == 0:
+    if not server:
+        return 0, []
+    lost = {r: [p for p, rounds in enumerate(parts) if r not in rounds or p in absent(r)] for r in server}
+    chosen = min(server, key=lambda round_: (len(lost[round_]), -round_))
+    if lost[chosen] and max(server) == min(server) and len(rows) <= chosen and _durable_round(rows) == 0:
         return 0, []  # the first checkpoint of all: killed before every machine had written it, and nothing is lost
-    return newest, [part for part, rounds in enumerate(parts) if newest not in rounds]
+    return chosen, lost[chosen]
 
 
 def refuse_to_start_over(

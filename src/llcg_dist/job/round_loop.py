@@ -34,8 +34,7 @@ def run_rounds(server: "Server", theta: Tensor, first_round: int, unrecorded: Ro
         theta, replies = algorithm.local_phase(theta, r, server)  # lines 4-10: local steps, and the models they led to
         stats = server.reports(replies, r)
         clock.ended("wait")
-        losses = [machine.train_loss for machine in stats]
-        models = server.screener.models([reply.vector for reply in replies], losses, theta, r)
+        models = server.screen(replies, theta, r)
         average = algorithm.aggregate(theta, models)  # line 11
         theta = algorithm.correct(average, models, server.corrector)  # lines 12-17: S steps on the full graph
         clock.ended("correct")

@@ -49,8 +49,9 @@ from llcg_dist.job.handshake import (
 from llcg_dist.job.loopback import LoopbackHub
 from llcg_dist.job.open_run import OpenRun
 from llcg_dist.job.process import Rank, keep_freed_memory, log_to
-from llcg_dist.job.processes import ProcessHub, join_cluster, work
+from llcg_dist.job.processes import ProcessHub, join_cluster, work, work_again
 from llcg_dist.job.resumption import choose_round, losses, refuse_to_start_over, starts_over
+from llcg_dist.job.returning import Placed
 from llcg_dist.job.run_dir import RunLock, RunState, choose_run_dir, claim_run_dir, finished_line, inspect_run_dir
 from llcg_dist.job.server import Server
 from llcg_dist.job.server_factory import build_server, start_after
@@ -77,8 +78,8 @@ class ServerHub(Hub, Protocol):
     def refuse(self, reason: str) -> None:
         """Tells the launchers that no start of this job can work."""
 
-    def placed(self, rank_of_part: Sequence[int], run_dir: Path) -> None:
-        """The server has decided which rank trains which part."""
+    def placed(self, placed: Placed) -> None:
+        """The server has decided how the job starts, and which rank trains which part."""
 
     def transport(self, rank_of_part: Sequence[int], codec: Codec) -> ServerTransport: ...
 
@@ -108,7 +109,10 @@ def run(config: Config, me: Rank) -> None:
 
 def take_part(config: Config, algorithm: Algorithm, hub: ProcessHub, me: Rank) -> None:
     """One job in a cluster that has been joined already: as its server, or as a machine."""
-    if hub.rank == 0:
+    if me.supervisor.situation.incarnation:
+        work_again(config, algorithm, hub, me)
+    elif hub.rank == 0:
+        me.supervisor.serves()
         serve(config, algorithm, hub)
     else:
         work(config, algorithm, hub, me)
@@ -163,7 +167,8 @@ def _start(
     step_seconds = [ready.step_seconds for ready in ask_all(hub, Begin(asdict(start)), Ready)]
     if algorithm.trains_on_parts:
         record_partition(run_dir, manifest, run.full)
-    hub.placed(rank_of_part, run_dir)
+    checksums = [report.checksum for report in reports]
+    hub.placed(Placed(str(run_dir), rank_of_part, checksums, asdict(start)))
     log.info("store %s, rank of each part %s, going on after round %d", store, rank_of_part, start.round)
     server = build_server(run, start, lambda codec: hub.transport(rank_of_part, codec), hub.ledger, step_seconds)
     return server, start.round
@@ -174,7 +179,7 @@ def _choose_start(run: OpenRun, checkpoints: Sequence[Sequence[int]], state: Run
     if starts_over(run.config, run.run_dir):
         return start_after(run, 0)
     rows = readable_rows(run.run_dir)
-    round_, lost = choose_round(run.checkpoints.rounds(), checkpoints, rows)
+    round_, lost = choose_round(run.checkpoints.rounds(), checkpoints, rows, run.absent_in)
     if not round_:
         refuse_to_start_over(run.config, run.run_dir, checkpoints, rows, state is RunState.NEW)
         if run.config.resume == Resume.must and state is RunState.UNFINISHED:

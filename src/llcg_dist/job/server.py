@@ -1,5 +1,6 @@
 """The server: rank 0, the trusted party, which alone holds the full graph."""
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -14,7 +15,7 @@ from llcg_dist.job.round_loop import run_rounds
 from llcg_dist.job.server_checkpoints import ServerCheckpoints
 from llcg_dist.records.rows import RoundResult, Row
 from llcg_dist.training.correction import Corrector
-from llcg_dist.training.screening import Screener
+from llcg_dist.training.screening import Models, Screener
 
 
 class Server:
@@ -39,26 +40,37 @@ class Server:
         for earlier in unrecorded[:-1]:
             self.record(earlier)
         if self._checkpoints.lost_parts:
-            self._restore_machines(first_round - 1)
+            self._restore_machines(first_round - 1, self.channel.members.present)
         theta = run_rounds(self, theta, first_round, unrecorded[-1] if unrecorded else None)
         self.channel.send(Finish(self._observer.last_round, durable_round=self.durable_round))
         self._checkpoints.finish()
         return self._observer.finish(theta, self.channel.ledger, audit())
 
-    def _restore_machines(self, round_: int) -> None:
-        """Some have lost their checkpoints of the round that the run goes on from: all get what is shared with them."""
+    def _restore_machines(self, round_: int, parts: Sequence[int]) -> list[int]:
+        """Machines that have lost their state, or have none yet, get what all machines share after this round. Returns
+        the parts of those that have it."""
         for vector in (*self.algorithm.shared_state(self), None):
-            self.channel.send(Restore(round_, vector))
-            self.channel.replies()
+            if parts:
+                self.channel.send(Restore(round_, vector), parts)
+                parts = [reply.part for reply in self.channel.replies() if reply.part is not None]
+        return list(parts)
 
     def rounds_from(self, first_round: int) -> Iterator[int]:
-        """The rounds that are left; what is recorded meanwhile may make them fewer."""
+        """The rounds that are left; what is recorded meanwhile may make them fewer. Each begins with those machines
+        that are there, or back."""
         round_, stops_early = first_round, bool(self.algorithm.config.early_stop.patience)
         while round_ <= self._observer.last_round:
+            for part in self.channel.admit(round_):
+                self.channel.members.admit(self._restore_machines(round_ - 1, [part]))
             yield round_
             round_ += 1
             if stops_early:  # the round before decides whether this one is run
                 self._observer.settle()
+
+    def screen(self, replies: Sequence[Message], theta: Tensor, round_: int) -> Models:
+        """What of these may be averaged; `theta` is what the machines started from."""
+        losses = [reply.stats.train_loss if reply.stats else math.nan for reply in replies]
+        return self.screener.models([reply.vector for reply in replies], losses, theta, round_, _parts(replies))
 
     @property
     def durable_round(self) -> int:
@@ -70,19 +82,21 @@ class Server:
         return self._observer.request_measurements(theta, round_, self.channel)
 
     def meanwhile(self, previous: RoundResult | None, measured: Sequence[Tensor] | None, round_: int) -> None:
-        """What the server does while the machines train: evaluate and record the round before, diagnose this one, and
-        draw the mini-batches of its correction."""
+        """What the server does while the machines train: take the steps of those that are gone, evaluate and record the
+        round before, diagnose this one, and draw the mini-batches of its correction."""
+        self.channel.stand_in()
         self.record(previous)
         self._observer.diagnose(self.channel.held, measured, round_)
         self.corrector.prefetch(round_)
 
     def reports(self, replies: Sequence[Message], round_: int) -> list[TrainStats]:
         """What the machines tell about the round. One that took another number of steps than the plan has is named."""
-        stats, planned = [reply.stats for reply in replies if reply.stats], self._observer.local_steps(round_)
-        for name, machine in zip(self.channel.names, stats, strict=False):
-            if machine.steps != planned:
-                raise TrainingError(f"{name} reported {machine.steps} local steps in round {round_}, not {planned}")
-        return stats
+        planned = self._observer.local_steps(round_)
+        for part, reply in zip(_parts(replies), replies, strict=True):
+            if reply.stats and reply.stats.steps != planned:
+                what = f"{reply.stats.steps} local steps in round {round_}, not {planned}"
+                raise TrainingError(f"{self.channel.names[part]} reported {what}")
+        return [reply.stats for reply in replies if reply.stats]
 
     def record(self, result: RoundResult | None) -> None:
         """Has a round evaluated and recorded; None: there is none."""
@@ -95,4 +109,9 @@ class Server:
 
     def take_notes(self) -> dict[str, Any]:
         """Further columns of the round's record: what was measured, what was chosen and why. Taken once, at its end."""
-        return self._observer.take_notes() | self.corrector.take_notes()
+        return self._observer.take_notes() | self.corrector.take_notes() | self.channel.members.take_columns()
+
+
+def _parts(replies: Sequence[Message]) -> list[int]:
+    """Whose the replies are; a method of the user's own may have made them, of every part one."""
+    return [place if reply.part is None else reply.part for place, reply in enumerate(replies)]

@@ -1,7 +1,7 @@
 """The server's checkpoints: what they hold, and which round is durable at every rank."""
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from torch import Tensor
@@ -93,7 +93,7 @@ class ServerCheckpoints:
         self._start, self._start_round, self._initial = start, start.round, initial
         self.lost_parts = start.lost
         self.durable_round = 0 if start.lost else start.round
-        """The newest round that every rank has a checkpoint of."""
+        """The newest round that every rank has a checkpoint of; machines that are gone do not count."""
 
     def start(self) -> tuple[Tensor, int, list[RoundResult]]:
         """The model to go on from, the first round to run, and the rounds before that are not recorded yet.
@@ -128,10 +128,11 @@ class ServerCheckpoints:
         """What the round's record says of checkpoints; a machine tells of the one that it wrote last."""
         stats, writer = result.stats, self._writer
         warnings = [f"part {part}: parameters not finite, update skipped" for part in result.skipped_parts]
+        absent = absent_parts(result.notes)
+        parts = [part for part in range(len(stats) + len(absent)) if part not in absent]
+        failed = [part for part, machine in zip(parts, stats, strict=True) if machine.checkpoint_failed]
+        warnings += [f"part {part}: checkpoint not written" for part in failed]
         warnings += result.warnings
-        warnings += [
-            f"part {p}: checkpoint not written" for p, machine in enumerate(stats) if machine.checkpoint_failed
-        ]
         warnings += [f"server: {writer.problem}"] if writer.problem else []
         warnings += self._files.take_warning()
         return {
@@ -148,6 +149,11 @@ def planned_rounds(saved: dict[str, Any], num_rounds: int) -> int:
     if not isinstance(planned, int) or not 1 <= planned <= num_rounds:
         raise ValueError(f"planned for {planned} rounds")
     return planned
+
+
+def absent_parts(columns: Mapping[str, Any]) -> list[int]:
+    """Of a round, by its row or its notes: the parts whose machines were gone."""
+    return list(columns.get("absent", []))
 
 
 def _pack(result: RoundResult) -> dict[str, Any]:

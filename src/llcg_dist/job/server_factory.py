@@ -12,7 +12,8 @@ from llcg_dist.comm.channel import ServerChannel, ServerTransport
 from llcg_dist.comm.codec import Codec
 from llcg_dist.comm.error_feedback import server_compressor
 from llcg_dist.comm.ledger import Ledger
-from llcg_dist.config.cluster import Backend
+from llcg_dist.comm.members import Members
+from llcg_dist.config.cluster import Backend, OnLoss
 from llcg_dist.config.train import LocalLoss
 from llcg_dist.data.derived import DataAccess, halo_bytes
 from llcg_dist.data.graph import TRAIN, VAL
@@ -27,6 +28,7 @@ from llcg_dist.job.open_run import OpenRun
 from llcg_dist.job.resumption import losses, starts_over
 from llcg_dist.job.server import Server
 from llcg_dist.job.server_checkpoints import ServerCheckpoints, ServerState, planned_rounds
+from llcg_dist.job.stand_in import StandIn
 from llcg_dist.job.start import Start
 from llcg_dist.records.cluster_time import EvaluatorQueue
 from llcg_dist.records.console import Progress
@@ -91,7 +93,10 @@ def build_server(
     recorder = _recorder(run, start, paper_bytes, fill)
     compressor = server_compressor(config.algorithm.exchange_dtype, statistics)
     transport = make_transport(compressor.codec)
-    channel = ServerChannel(transport, compressor, ledger, algorithm.messages, algorithm.trains_on_parts)
+    members = Members(transport.num_machines, config.cluster.min_machines if algorithm.trains_on_parts else 1)
+    channel = ServerChannel(transport, compressor, ledger, algorithm.messages, members, algorithm.trains_on_parts)
+    if config.cluster.on_loss == OnLoss.go_on and config.cluster.stand_in:
+        channel.substitute = StandIn(run, start, steps)
     weights = averaging_weights(config.algorithm.averaging, run.train_nodes)
     screener = Screener(config, weights, statistics, channel.names, algorithm.judges_updates)
     state = ServerState(algorithm, corrector, compressor, ledger, recorder, start.planned_rounds)

@@ -1,6 +1,6 @@
 """Where a run starts: anew, or after the checkpoints of a round."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from llcg_dist.config.algorithm import FILL
@@ -25,10 +25,17 @@ class Start:
     """Of all training nodes, for the calibrated loss: all that a machine is told about the labels of other parts."""
     fill_ratio: float | None = None
     """S=fill: steps of the server that take as long as a local step; None: not known yet, or not needed."""
+    returning: bool = False
+    """A machine begins anew while the others train."""
+
+    def of_return(self, part: int) -> "Start":
+        """For a machine of this part that begins while the others train: it has nothing to go on from, and leaves the
+        files of the part alone until it knows the round."""
+        return replace(self, lost=[part], over=False, returning=True)
 
     def measures_steps(self, config: Config) -> bool:
         """Whether every rank takes trial steps before the first round: S=fill needs to know how long they take."""
-        return config.algorithm.S == FILL and self.fill_ratio is None
+        return config.algorithm.S == FILL and self.fill_ratio is None and not self.returning
 
 
 def checkpoint_folder(config: Config, run_dir: Path) -> Path:

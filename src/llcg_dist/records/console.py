@@ -62,7 +62,7 @@ class Progress:
         self._name, self._rounds, self._start = config.algorithm.label, config.num_rounds, start_round
         if start_round:
             say(f"going on after round {start_round}")
-        self._live = sys.stdout.isatty()
+        self._machines, self._live = config.cluster.num_machines, sys.stdout.isatty()
         self._started = time.monotonic()
         self._best = max((row["val_score"] for row in earlier if row["val_score"] is not None), default=float("-inf"))
         self._bytes = sum(map(sent_bytes, earlier))
@@ -79,7 +79,11 @@ class Progress:
             pieces += [f"val {percent(row['val_score'])} % (best {percent(self._best)})"]
             pieces += [f"loss {row['train_loss'] or 0:.4f}"]
         pieces += [f"{self._bytes / 1e6:.2f} MB", f"{elapsed:.0f} s, {left:.0f} s left"]
+        if row.get("absent"):
+            pieces += [f"{self._machines - len(row['absent'])} of {self._machines} machines"]
         self._show("  ".join(pieces), last=done == self._rounds)
+        for event in membership_lines(row):
+            say(f"round {done}: {event}")
         if row.get("early_stop"):
             say(f"stopping early after round {done + 1}: {row['early_stop']}")
         for warning in row["warnings"]:
@@ -91,6 +95,12 @@ class Progress:
             print("\r\x1b[K" + line[:width], end="\n" if last else "", flush=True)
         else:
             print(line, flush=True)
+
+
+def membership_lines(row: dict[str, Any]) -> list[str]:
+    """Who was lost in a round and why, and who was back, in words."""
+    lost = [f"part {part} is lost ({why}); the others go on" for part, why in row.get("lost", {}).items()]
+    return lost + [f"part {part} is back" for part in row.get("returned", [])]
 
 
 def say_summary(summary: dict[str, Any], run_dir: Path) -> None:

@@ -28,7 +28,7 @@ class RoundResult:
     theta: Tensor
     """The model [n] after the round's correction."""
     stats: list[TrainStats]
-    """Steps, loss and time of every machine, in part order."""
+    """Steps, loss and time of every machine that took part, in part order."""
     skipped_parts: list[int]
     """Parts whose update was not finite and was left out of the average."""
     traffic: Traffic
@@ -70,12 +70,12 @@ def round_row(
         "feature_row_bytes": traffic.feature_row_bytes,
         "sealing_bytes": traffic.sealing_bytes,
         "seconds_local": max((machine.seconds_local for machine in stats), default=0.0),
-        "seconds_local_by_part": [machine.seconds_local for machine in stats],
+        "seconds_local_by_part": _by_part(result, [machine.seconds_local for machine in stats]),
         "seconds_exchange": result.seconds_exchange,
         "seconds_correct": result.seconds_correct,
         "seconds_evaluate": evaluating.seconds,
         "seconds_round": result.seconds_round,
-        "cpu_local_by_part": [machine.cpu_local for machine in stats],
+        "cpu_local_by_part": _by_part(result, [machine.cpu_local for machine in stats]),
         "cpu_correct": result.cpu_correct,
         "cpu_evaluate": evaluating.cpu,
         "cluster_seconds": result.cpu_round + link_seconds(traffic, len(stats), link_mbit),
@@ -83,6 +83,14 @@ def round_row(
         "skipped_parts": result.skipped_parts,
     }
     return row | {name: _number(value) if isinstance(value, float) else value for name, value in result.notes.items()}
+
+
+def _by_part(result: RoundResult, values: Sequence[float]) -> list[float | None]:
+    """A value of every part; None where no machine was there to tell it."""
+    by_part: list[float | None] = list(values)
+    for part in result.notes.get("absent", []):
+        by_part.insert(part, None)
+    return by_part
 
 
 def link_seconds(traffic: Traffic, machines: int, link_mbit: float | None) -> float:

@@ -13,6 +13,7 @@ from llcg_dist.report.classes import class_figures, class_table
 from llcg_dist.report.curves import curve_figures, overview
 from llcg_dist.report.figure import csv_bytes, files_of, inline_svg, save_png
 from llcg_dist.report.groups import Study, studies
+from llcg_dist.report.membership import membership_figures
 from llcg_dist.report.page_html import Section, page_html, section_html
 from llcg_dist.report.parts import partition_figures
 from llcg_dist.report.runs import find_runs, find_unfinished
@@ -43,7 +44,8 @@ def write_report(paths: Sequence[Path]) -> tuple[Path, dict[str, list[Row]]]:
 
 def _section(study: Study, folder: Path, prefix: str) -> str:
     """Writes the files of one study, named with the prefix; returns its section of the page."""
-    figures = [*sweep_figures(study), *curve_figures(study), *class_figures(study), *theory_figures(study)]
+    figures = [*sweep_figures(study), *curve_figures(study), *membership_figures(study)]
+    figures += [*class_figures(study), *theory_figures(study)]
     figures += [*bar_figures(study), *partition_figures(study)]
     figures = [replace(figure, name=_slug(prefix + figure.name)) for figure in figures]
     files: dict[str, bytes] = {}

@@ -53,21 +53,31 @@ class Screener:
         self._judge = Judge(config.algorithm, statistics) if judges and self._screen != Screen.off else None
         self._last_warning = ""
 
-    def models(self, vectors: Sequence[Tensor], losses: Sequence[float], start: Tensor, round_: int) -> Models:
-        """`losses`: the machines' mean training loss, for the message."""
-        finite = self._finite(vectors, start.numel())
-        skipped = [part for part, good in enumerate(finite) if not good]
-        for part in skipped:
-            what = f"parameters that are not finite in round {round_} (its loss {losses[part]:.4g})"
-            self._skip_or_fail(f"{self._names[part]} sent {what}", any(finite))
-        kept = {part: vectors[part] for part, good in enumerate(finite) if good}
+    def models(
+        self,
+        vectors: Sequence[Tensor],
+        losses: Sequence[float],
+        start: Tensor,
+        round_: int,
+        parts: Sequence[int] | None = None,
+    ) -> Models:
+        """`losses`: the machines' mean training loss, for the message. `parts`: whose the vectors are, where they are
+        not of every part."""
+        of = range(len(self.weights)) if parts is None else parts
+        finite = dict(zip(of, self._finite(vectors, start.numel(), of), strict=True))
+        skipped = [part for part, good in finite.items() if not good]
+        for part, loss in zip(of, losses, strict=True):
+            if part in skipped:
+                what = f"parameters that are not finite in round {round_} (its loss {loss:.4g})"
+                self._skip_or_fail(f"{self._names[part]} sent {what}", any(finite.values()))
+        kept = {part: vector for part, vector in zip(of, vectors, strict=True) if finite[part]}
         notes, warnings = self._judged(kept, start, round_) if self._judge and kept else ({}, [])
         weights = [self.weights[part] for part in kept]
         return Models(round_, start, list(kept.values()), weights, skipped, self._statistics, notes, warnings)
 
     def gradients(self, vectors: Sequence[Tensor], size: int, round_: int) -> tuple[list[Tensor], list[float]]:
         """The gradients of one step that may be averaged, and their weights."""
-        finite = self._finite(vectors, size)
+        finite = self._finite(vectors, size, range(len(self.weights)))
         for part, good in enumerate(finite):
             if not good:
                 what = f"{self._names[part]} sent a gradient that is not finite in round {round_}"
@@ -111,13 +121,13 @@ class Screener:
             columns[names[name]] = [by_part.get(part) for part in range(len(self.weights))]
         return columns
 
-    def _finite(self, vectors: Sequence[Tensor], size: int) -> list[bool]:
+    def _finite(self, vectors: Sequence[Tensor], size: int, parts: Sequence[int]) -> list[bool]:
         """A wrong shape or weight is a defect, not data, and raises ValueError."""
-        for part, (vector, weight) in enumerate(zip(vectors, self.weights, strict=True)):
+        for part, vector in zip(parts, vectors, strict=True):
             if vector.shape != (size,) or vector.dtype != torch.float32:
                 raise ValueError(f"part {part} sent {vector.dtype}{list(vector.shape)}, not float32[{size}]")
-            if not 0 < weight < float("inf"):
-                raise ValueError(f"part {part} has the weight {weight}")
+            if not 0 < self.weights[part] < float("inf"):
+                raise ValueError(f"part {part} has the weight {self.weights[part]}")
         return [is_finite(vector) for vector in vectors]
 
     def _skip_or_fail(self, happened: str, others_are_finite: bool) -> None:

@@ -9,6 +9,7 @@ from llcg_dist.comm.channel import ServerChannel
 from llcg_dist.comm.envelope import Packet, control_bytes
 from llcg_dist.comm.error_feedback import server_compressor
 from llcg_dist.comm.ledger import Kind, Ledger, Traffic
+from llcg_dist.comm.members import Members
 from llcg_dist.comm.messages import MESSAGES, NUM_STATS, Finish, Gradient, Measure, Message, Train, TrainStats
 from llcg_dist.errors import ProtocolError
 from tests.helpers.fake_machines import PARAMETERS, Adds, BytesTransport, loopback_channel, machine_channels, stats
@@ -20,7 +21,7 @@ CONTROL = control_bytes(0) + control_bytes(NUM_STATS)
 def bytes_channel(machines: list[Adds], dtype: str = "float32", **tampering: object) -> ServerChannel:
     transport = BytesTransport(machine_channels(machines, SIZE, dtype), 4 * SIZE + 64, **tampering)  # type: ignore[arg-type]
     compressor = server_compressor(dtype, torch.zeros(SIZE, dtype=torch.bool))
-    return ServerChannel(transport, compressor, Ledger(PARAMETERS), MESSAGES)
+    return ServerChannel(transport, compressor, Ledger(PARAMETERS), MESSAGES, Members(len(machines)))
 
 
 def channels(machines: list[Adds], others: list[Adds], dtype: str = "float32") -> list[ServerChannel]:

@@ -9,6 +9,7 @@ from llcg_dist.comm.channel import ServerChannel
 from llcg_dist.comm.envelope import Packet
 from llcg_dist.comm.error_feedback import server_compressor
 from llcg_dist.comm.ledger import Ledger
+from llcg_dist.comm.members import Members
 from llcg_dist.comm.messages import MESSAGES, Measure, Train, TrainStats
 from llcg_dist.errors import TrainingError
 from tests.helpers.fake_machines import PARAMETERS, Adds, BytesTransport, machine_channels
@@ -21,7 +22,7 @@ def channel(dtype: str = "float32", **tampering: object) -> ServerChannel:
     machines = [Adds(1.0), Adds(2.0)]
     transport = BytesTransport(machine_channels(machines, SIZE, dtype), 4 * SIZE + 64, **tampering)  # type: ignore[arg-type]
     compressor = server_compressor(dtype, torch.zeros(SIZE, dtype=torch.bool))
-    return ServerChannel(transport, compressor, Ledger(PARAMETERS), MESSAGES)
+    return ServerChannel(transport, compressor, Ledger(PARAMETERS), MESSAGES, Members(len(machines)))
 
 
 def reporting(name: str, value: float) -> ServerChannel:

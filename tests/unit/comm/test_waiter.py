@@ -8,7 +8,7 @@ from datetime import timedelta
 
 import pytest
 
-from llcg_dist.comm.waiter import Waiter
+from llcg_dist.comm.waiter import Waiters
 
 
 class Work:
@@ -25,19 +25,38 @@ class Work:
 
 
 def test_it_waits_for_all_of_them_and_again() -> None:
-    waiter = Waiter()
+    waiters = Waiters()
     for _ in range(3):
-        works = [Work(), Work()]
-        assert waiter.wait(works) is None
-        assert all(work.waited for work in works)
+        works = {1: [Work(), Work()], 2: [Work()]}
+        assert waiters.wait(works) == {}
+        assert all(work.waited for its in works.values() for work in its)
 
 
-def test_the_first_failure_is_told_with_its_place() -> None:
-    waiter = Waiter()
-    failure = waiter.wait([Work(), Work("connection closed"), Work("another")])
-    assert failure is not None
-    assert (failure[0], str(failure[1])) == (1, "connection closed")
-    assert waiter.wait([Work()]) is None
+def test_a_failure_is_told_with_its_link_and_ends_the_wait() -> None:
+    waiters, never = Waiters(), threading.Event()
+    failures = waiters.wait({1: [Work(until=never)], 2: [Work(), Work("connection closed"), Work("another")]})
+    assert {link: str(error) for link, error in failures.items()} == {2: "connection closed"}
+    never.set()
+    assert waiters.wait({2: [Work()]}) == {}
+
+
+def test_where_all_are_waited_for_every_failure_is_told() -> None:
+    done, waiters = Work(), Waiters()
+    failures = waiters.wait({1: [Work("cut")], 2: [done], 3: [Work("closed")]}, for_all=True)
+    assert {link: str(error) for link, error in failures.items()} == {1: "cut", 3: "closed"}
+    assert done.waited
+
+
+def test_a_link_that_is_given_up_holds_up_nobody_and_another_takes_its_place() -> None:
+    waiters, never = Waiters(), threading.Event()
+    threading.Timer(0.2, waiters.give_up, [1, ValueError("silent")]).start()
+    failures = waiters.wait({1: [Work(until=never)], 2: [Work()]}, for_all=True)
+    assert {link: str(error) for link, error in failures.items()} == {1: "silent"}
+    assert waiters.wait({1: [Work()]}, for_all=True).keys() == {1}, "what was given up stays so"
+    waiters.forget(1)
+    assert waiters.wait({1: [Work()], 2: [Work()]}, for_all=True) == {}
+    never.set()  # what the old thread still finds is of a wait that is over
+    assert waiters.wait({1: [Work()]}, for_all=True) == {}
 
 
 def test_a_signal_is_answered_while_the_work_is_not_done() -> None:
@@ -51,7 +70,7 @@ def test_a_signal_is_answered_while_the_work_is_not_done() -> None:
         threading.Timer(0.2, os.kill, [os.getpid(), signal.SIGUSR1]).start()
         started = time.monotonic()
         with pytest.raises(HeardError):
-            Waiter().wait([Work(until=never)])
+            Waiters().wait({1: [Work(until=never)]})
         assert time.monotonic() - started < 5
     finally:
         signal.signal(signal.SIGUSR1, before)

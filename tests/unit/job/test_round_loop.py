@@ -12,6 +12,7 @@ from llcg_dist.comm.messages import Message, Train, TrainStats
 from llcg_dist.config.compose import load_config
 from llcg_dist.errors import PeerLostError, TrainingError
 from llcg_dist.job.round_loop import run_rounds
+from llcg_dist.job.server import Server
 from llcg_dist.records.rows import RoundResult
 from llcg_dist.training.screening import Models, Screener
 from tests.helpers.fake_machines import Adds, loopback_channel
@@ -58,6 +59,9 @@ class FakeServer:
     def meanwhile(self, previous: RoundResult | None, measured: None, round_: int) -> None:
         assert all(len(machine.saved) == len(self.results) for machine in self.machines)  # sent, not waited for yet
         self.calls.append(f"meanwhile {round_}, after {previous.round if previous else None}")
+
+    def screen(self, replies: list[Message], theta: Tensor, round_: int) -> Models:
+        return Server.screen(self, replies, theta, round_)  # type: ignore[arg-type]
 
     def reports(self, replies: list[Message], round_: int) -> list[TrainStats]:
         return [reply.stats for reply in replies if reply.stats]

@@ -38,6 +38,8 @@ class Points:
         """The point of the next row."""
         self._sent += sent_bytes(row)
         numbers = {key: value for key, value in row.items() if type(value) in (int, float) and key != "round"}
+        if {"absent", "returned"} & row.keys():
+            numbers["machines_absent"] = len(row.get("absent", []))
         return Point(row["round"], self._sent, numbers)
 
 

@@ -1,0 +1,62 @@
+"""Which parts have a machine, round by round: who is lost, who is back, and who is stood in for."""
+
+import logging
+from collections.abc import Iterable
+from typing import Any
+
+from llcg_dist.errors import PeerLostError
+
+log = logging.getLogger(__name__)
+
+
+class Members:
+    """The machines of a job by part. All are there at the start; on_loss=go_on goes on with those that are left."""
+
+    def __init__(self, num_machines: int, least: int = 1) -> None:
+        """`least`: cluster.min_machines."""
+        self._num_machines, self._least = num_machines, least
+        self.present = list(range(num_machines))
+        """Parts with a machine, in order."""
+        self._lost: dict[int, str] = {}
+        self._returned: list[int] = []
+        self._stood_in: list[int] = []
+
+    @property
+    def absent(self) -> list[int]:
+        """Parts without a machine, in order."""
+        return sorted(set(range(self._num_machines)) - set(self.present))
+
+    def lose(self, reasons: dict[int, str]) -> None:
+        """These parts ({part: why}) have no machine any more; raises PeerLostError where too few are left."""
+        for part, why in reasons.items():
+            log.warning("part %d is lost: %s", part, why)
+        lost = {part: why for part, why in reasons.items() if part in self.present}  # others were about to return
+        self.present = [part for part in self.present if part not in lost]
+        self._lost |= lost
+        if lost and len(self.present) < self._least:
+            left = f"{len(self.present)} of {self._num_machines} machines are left, cluster.min_machines={self._least}"
+            raise PeerLostError(f"{left}: {'; '.join(f'part {part}: {why}' for part, why in reasons.items())}")
+
+    def admit(self, parts: Iterable[int]) -> None:
+        """These have a machine again, which begins with nothing of its own."""
+        for part in parts:
+            log.warning("part %d is back", part)
+            self.present = sorted({*self.present, part})
+            self._returned.append(part)
+
+    def stand_in(self, part: int) -> None:
+        """The server has taken the part's steps of this round."""
+        self._stood_in.append(part)
+
+    def take_columns(self) -> dict[str, Any]:
+        """What the round's record says, once, at its end; nothing where all machines took part as ever.
+
+        A replay follows `absent` and `returned` (job/script.py)."""
+        columns = {
+            "absent": self.absent,
+            "lost": {str(part): why for part, why in sorted(self._lost.items())},
+            "returned": sorted(self._returned),
+            "stood_in": sorted(self._stood_in),
+        }
+        self._lost, self._returned, self._stood_in = {}, [], []
+        return {name: value for name, value in columns.items() if value}

@@ -1,0 +1,111 @@
+"""The process in a rank's place: what it passes on, what it hides from the launcher, and that nothing outlives it."""
+
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+PROGRAM = """
+import os, signal, sys, time
+from pathlib import Path
+from llcg_dist.job.supervisor import Supervisor, SupervisorLink
+
+folder = Path(sys.argv[1])
+
+def work(link: SupervisorLink) -> int:
+    for signal_ in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(signal_, lambda number, frame: os._exit(128 + number))
+    number = link.situation.incarnation
+    (folder / f"worker{number}").write_text(f"{os.getpid()} {link.situation.ticket}")
+    link.joined({"prefix": "start"})
+    return act(link, number)
+
+def act(link: SupervisorLink, number: int) -> int:
+    BODY
+
+sys.exit(Supervisor(work, silence=1.5, max_returns=2).run())
+"""
+TRAINS = "link.trains()\n    "
+
+
+def start(folder: Path, body: str) -> "subprocess.Popen[str]":
+    command = [sys.executable, "-c", PROGRAM.replace("BODY", body), str(folder)]
+    return subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+
+
+def outcome(folder: Path, body: str) -> tuple[int, list[str], str]:
+    """The exit code, what workers there were, and what was printed."""
+    process = start(folder, body)
+    _, err = process.communicate(timeout=60)
+    return process.returncode, sorted(path.name for path in folder.iterdir()), err
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        ("return 0", 0),
+        ("return 2", 2),
+        ("return 1", 1),  # before its rounds: the job has not begun
+        ("link.serves()\n    return 1", 1),
+        ("link.serves()\n    os.kill(os.getpid(), signal.SIGKILL)", -signal.SIGKILL),
+        ("os.kill(os.getpid(), signal.SIGSEGV)", -signal.SIGSEGV),
+    ],
+)
+def test_what_ends_the_job_is_passed_on(tmp_path: Path, body: str, code: int) -> None:
+    assert outcome(tmp_path, body)[:2] == (code, ["worker0"])
+
+
+def test_a_machine_that_dies_is_started_again_with_what_it_had_agreed_on(tmp_path: Path) -> None:
+    body = f"{TRAINS}return 0 if number == 2 else os.kill(os.getpid(), signal.SIGKILL)"
+    assert outcome(tmp_path, body)[:2] == (0, ["worker0", "worker1", "worker2"])
+    assert (tmp_path / "worker0").read_text().endswith(" None")
+    assert (tmp_path / "worker2").read_text().endswith("{'prefix': 'start'}")
+
+
+@pytest.mark.parametrize(("body", "workers"), [("return 1", 3), ("return 2 if number else 1", 2)])
+def test_one_that_cannot_return_stays_away_without_ending_the_others(tmp_path: Path, body: str, workers: int) -> None:
+    code, found, err = outcome(tmp_path, TRAINS + body)
+    assert (code, len(found)) == (0, workers)
+    assert "llcg: error: this machine stays away" in err
+
+
+def test_a_machine_without_a_sign_of_life_is_replaced(tmp_path: Path) -> None:
+    body = f"{TRAINS}return 0 if number else os.kill(os.getpid(), signal.SIGSTOP)"
+    assert outcome(tmp_path, body)[:2] == (0, ["worker0", "worker1"])
+
+
+def test_signs_of_life_keep_it(tmp_path: Path) -> None:
+    body = TRAINS + "for _ in range(30):\n        time.sleep(0.1)\n        link.beat()\n    return 0"
+    assert outcome(tmp_path, body)[:2] == (0, ["worker0"])
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_signals_are_passed_on(tmp_path: Path, number: signal.Signals) -> None:
+    process = start(tmp_path, TRAINS + "time.sleep(60)")
+    wait_for(tmp_path / "worker0")
+    process.send_signal(number)
+    process.communicate(timeout=30)
+    assert process.returncode == 128 + number
+    assert [path.name for path in tmp_path.iterdir()] == ["worker0"]
+
+
+def test_the_worker_ends_with_its_supervisor(tmp_path: Path) -> None:
+    process = start(tmp_path, TRAINS + "time.sleep(60)")
+    worker = wait_for(tmp_path / "worker0")
+    process.kill()
+    process.communicate(timeout=30)
+    end = time.monotonic() + 10
+    while Path(f"/proc/{worker}").exists() and time.monotonic() < end:
+        time.sleep(0.05)
+    assert not Path(f"/proc/{worker}").exists()
+
+
+def wait_for(path: Path) -> int:
+    end = time.monotonic() + 60
+    while not path.exists() or not path.read_text():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+    return int(path.read_text().split()[0])

@@ -22,12 +22,11 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from llcg_dist.comm.process_channel import PeerRows
 
 from llcg_dist import seeding
 from llcg_dist.comm.ledger import Kind, Ledger
 from llcg_dist.comm.machine_group import MachineGroup
-from llcg_dist.comm.remote_rows import FeatureTraffic
+from llcg_dist.comm.remote_rows import FeatureTraffic, PeerRows
 from llcg_dist.comm.torch_dist import Cluster
 from llcg_dist.config.compose import load_config
 from llcg_dist.config.schema import Config, Verify

@@ -12,13 +12,16 @@ Needs root and iproute2 for the links.
 """
 
 import argparse
+import signal
+import sys
 from contextlib import ExitStack
 from functools import partial
 
 from tests.helpers.netns import hosts
 
-from bench.exchange_ranks import CHANNEL, CIPHER, SEALED, ranks
+from bench.exchange_ranks import CHANNEL, CIPHER, SEALED, model_of, ranks
 from bench.harness import Claim, Spread, interleaved, publish, ratio, table
+from llcg_dist.training.flat_vector import flatten
 
 ROUNDS = {"small": 10, "large": 2}
 ON_LINKS = 2
@@ -48,7 +51,8 @@ def main() -> None:
                 both = [a + b for a, b in zip(seconds[CHANNEL], seconds[CIPHER], strict=True)]
                 claims.append(Claim(f"sealed / (plain + cipher), {size}", ratio(seconds[SEALED], both), at_most=1.3))
     head = ["links", "model", "plain, ms", "sealed, ms", "cipher alone, ms", "sealed / plain"]
-    text = f"One server and {arguments.machines} machines; models of 1.85 (small) and 48 MB (large) down and up; "
+    sizes = " and ".join(f"{flatten(model_of(size)).nbytes / 1e6:.3g} MB ({size})" for size in ROUNDS)
+    text = f"One server and {arguments.machines} machines; models of {sizes} down and up; "
     text += f"milliseconds a round, median (lowest to highest) of {arguments.repeats} turns."
     publish("sealing", f"{text}\n\n{table(head, rows)}", claims, figures)
 
@@ -67,4 +71,5 @@ def measure(machines: int, megabits: int, size: str, repeats: int) -> dict[str, 
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that hosts and processes are cleared away then too
     main()

@@ -80,7 +80,7 @@ class Outcome:
     score: float | None
     """Final test score in per cent; None where the run ended early."""
     screened: list[int]
-    """Parts that were named as screened, over all rounds."""
+    """Parts that were named as screened or skipped, over all rounds."""
     ended: str | None
     model: str
     """Hash of the model's file."""
@@ -88,7 +88,8 @@ class Outcome:
     @classmethod
     def of(cls, folder: Path) -> "Outcome":
         rows = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
-        screened = [entry["part"] for row in rows for entry in row.get("screened", [])]
+        screened = [part for row in rows for part in row["skipped_parts"]]
+        screened += [entry["part"] for row in rows for entry in row.get("screened", [])]
         if (folder / ENDED_FILE).exists():
             return cls(None, screened, json.loads((folder / ENDED_FILE).read_text())["message"], "")
         summary: dict[str, Any] = json.loads((folder / "summary.json").read_text())

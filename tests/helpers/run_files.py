@@ -16,8 +16,9 @@ def rows(run_dir: Path) -> list[Row]:
 
 
 def rows_without_times(run_dir: Path) -> list[Row]:
-    """All columns but those that depend on speed and disks: the rest is reproduced to the last bit."""
-    timed = ("seconds", "cpu_", "cluster_seconds", "timeline", "checkpoint", "warnings")
+    """All columns but those that depend on speed, disks and seals (on loopback there are none): the rest is reproduced
+    to the last bit."""
+    timed = ("seconds", "cpu_", "cluster_seconds", "timeline", "checkpoint", "warnings", "sealing")
     return [{key: value for key, value in row.items() if not key.startswith(timed)} for row in rows(run_dir)]
 
 

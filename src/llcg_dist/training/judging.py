@@ -58,11 +58,12 @@ class Judge:
         return [found[part] for part in sorted(found)]
 
     def shortened(self, vector: Tensor, start: Tensor, lengths: Lengths) -> Tensor:
-        """The vector [n] on its straight way from `start` [n], as far as `lengths` of the round allow."""
+        """The vector [n] on its straight way from `start` [n], as far as `lengths` of the round allow; running
+        statistics that nobody uses are those of `start`, since nobody has judged how far away they are."""
         own, scale = self._lengths_of(vector, start), torch.ones_like(vector, dtype=torch.float64)
         limits = self._limits(lengths)
         scale *= min(1.0, limits[PARAMETERS] / own[PARAMETERS]) if own[PARAMETERS] else 1.0
-        ratio = min(1.0, limits.get(STATISTICS, float("inf")) / own[STATISTICS]) if own[STATISTICS] else 1.0
+        ratio = min(1.0, limits.get(STATISTICS, 0.0) / own[STATISTICS]) if own[STATISTICS] else 1.0
         scale[self._statistics] = ratio
         begin = start.double()
         return torch.lerp(begin, vector.double(), scale).float()

@@ -59,6 +59,13 @@ def test_statistics_are_found_and_shortened_too() -> None:
     assert judging.shortened(models[1], START, lengths).tolist() == [2, 1, 6]
 
 
+def test_statistics_that_nobody_uses_do_not_pass_with_what_is_shortened() -> None:
+    """They would be averaged, and grow from round to round until they overflow."""
+    judging, models = judge("algorithm.batchnorm_stats=recalibrate"), [vector(2, 1, 2), vector(1, 1001, 1e30)]
+    lengths = judging.lengths([*models, vector(1, 3, 1)], START)
+    assert judging.shortened(models[1], START, lengths).tolist() == [1, 11, 1]
+
+
 def test_a_machine_alone_has_no_measure_and_of_two_the_shorter_is_it() -> None:
     judging = judge()
     assert judging.verdicts({PARAMETERS: [1e30]}, [0]) == []

@@ -26,7 +26,7 @@ class RankResources:
 
 @dataclass(frozen=True)
 class Ticket:
-    """What the ranks of one start have agreed on; with it a rank that was there joins again (`Cluster.return_to_server`)."""
+    """What the ranks of one start have agreed on; with it one that was there joins again (`Cluster.return_to_server`)."""
 
     prefix: str
     decision: dict[str, Any]

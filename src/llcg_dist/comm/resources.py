@@ -26,7 +26,7 @@ class RankResources:
 
 @dataclass(frozen=True)
 class Ticket:
-    """What the ranks of one start have agreed on; with it one that was there joins again (`Cluster.return_to_server`)."""
+    """What the ranks of one start have agreed on; one that was there joins again with it (Cluster.return_to_server)."""
 
     prefix: str
     decision: dict[str, Any]

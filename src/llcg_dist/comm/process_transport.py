@@ -60,7 +60,7 @@ class ProcessTransport:
         lost, self._cluster.losses = self._cluster.losses, None if self._cluster.losses is None else {}
         for rank in lost or {}:
             self._away[self.rank_of_part.index(rank)] = rank
-        return {self.rank_of_part.index(rank): f"rank {rank}: {why}" for rank, why in (lost or {}).items()}
+        return {self.rank_of_part.index(rank): why for rank, why in (lost or {}).items()}
 
     def admit(self, round_: int) -> list[int]:
         back = [part for part, rank in sorted(self._away.items()) if self._cluster.admit(rank, part, _LINK_SECONDS)]

@@ -10,7 +10,20 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers.jobs import Job, finish, is_alive, llcg, printed, ranks_of, start_llcg, wait_for_rounds, wait_until
+from tests.helpers.disks import small_disk
+from tests.helpers.jobs import (
+    BIN,
+    Job,
+    finish,
+    is_alive,
+    llcg,
+    printed,
+    ranks_of,
+    start,
+    start_llcg,
+    wait_for_rounds,
+    wait_until,
+)
 from tests.helpers.run_files import model_bytes, rows
 from tests.helpers.stopping import lose
 from tests.helpers.training import cut, on_loopback
@@ -160,3 +173,35 @@ def test_sigterm_ends_all_and_the_same_command_goes_on(root: Path, tmp_path: Pat
     assert outcome.code == 0, outcome.err
     undisturbed = on_loopback(root, "undisturbed", *JOB)
     assert model_bytes(tmp_path / "run") == model_bytes(undisturbed)
+
+
+@pytest.mark.full
+def test_a_machine_returns_although_no_checkpoint_can_be_written(root: Path, tmp_path: Path) -> None:
+    with small_disk(tmp_path / "disk", 64) as disk:
+        job = start_llcg(
+            *("train", *JOB, *LIMITS, f"partition.root={root}/parts", f"run_dir={tmp_path}/run"),
+            f"checkpoint.dir={disk}/checkpoints",
+        )
+        wait_for_rounds(tmp_path / "run", 10, job)
+        os.kill(ranks_of(job)[3], signal.SIGKILL)
+        outcome = finish(job)
+    assert outcome.code == 0, outcome.err
+    recorded = rows(tmp_path / "run")
+    assert any("No space left" in warning for row in recorded for warning in row["warnings"])
+    assert any(row.get("returned") == [2] for row in recorded)
+    replayed = on_loopback(root, "replayed_full", *JOB, f"cluster.script={tmp_path}/run/metrics.jsonl")
+    assert model_bytes(replayed) == model_bytes(tmp_path / "run")
+
+
+@pytest.mark.full
+def test_under_torchrun_a_machine_returns_too(root: Path, tmp_path: Path) -> None:
+    overrides = [*JOB, *LIMITS[:1], f"partition.root={root}/parts", f"run_dir={tmp_path}/run", "cluster.sealed=false"]
+    command = [str(BIN / "torchrun"), "--standalone", f"--nproc-per-node={1 + MACHINES}", "-m", "llcg_dist.train"]
+    job = start([*command, *overrides])
+    wait_for_rounds(tmp_path / "run", 5, job)
+    os.kill(ranks_of(job)[2], signal.SIGKILL)
+    outcome = finish(job)
+    assert outcome.code == 0, outcome.err
+    assert any(row.get("returned") == [1] for row in rows(tmp_path / "run"))
+    replayed = on_loopback(root, "replayed_torchrun", *JOB, f"cluster.script={tmp_path}/run/metrics.jsonl")
+    assert model_bytes(replayed) == model_bytes(tmp_path / "run")

@@ -24,6 +24,16 @@ class RankResources:
     """The job's key, which seals the values of its store and the messages between ranks."""
 
 
+@dataclass(frozen=True)
+class Ticket:
+    """What the ranks of one start have agreed on; one that was there joins again with it (Cluster.return_to_server)."""
+
+    prefix: str
+    decision: dict[str, Any]
+    incarnation: int = 0
+    """Which process of the rank it is."""
+
+
 def describe(resources: RankResources) -> dict[str, Any]:
     """What a rank says of itself; Gloo and NCCL use the interface from here on."""
     try:

@@ -10,7 +10,6 @@ import logging
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 from operator import methodcaller
@@ -28,7 +27,7 @@ from llcg_dist.comm.links import Link
 from llcg_dist.comm.liveness import Heartbeat, Limits
 from llcg_dist.comm.machine_group import MachineGroup
 from llcg_dist.comm.rendezvous import fresh_prefix, negotiate, swapped_rank
-from llcg_dist.comm.resources import RankResources, decide, describe
+from llcg_dist.comm.resources import RankResources, Ticket, decide, describe
 from llcg_dist.comm.session import Scope
 from llcg_dist.comm.waiter import Waiters
 from llcg_dist.data import progress
@@ -37,16 +36,6 @@ from llcg_dist.errors import PeerLostError, UserError, first_line
 log = logging.getLogger(__name__)
 
 _RETURN_POLL_SECONDS = 0.05
-
-
-@dataclass(frozen=True)
-class Ticket:
-    """What the ranks of one start have agreed on; with it a rank that was there joins again (`Cluster.return_to`)."""
-
-    prefix: str
-    decision: dict[str, Any]
-    incarnation: int = 0
-    """Which process of the rank it is."""
 
 
 class Cluster:

@@ -18,8 +18,8 @@ from llcg_dist.comm.ledger import Ledger
 from llcg_dist.comm.liveness import Limits
 from llcg_dist.comm.process_transport import ProcessTransport, answer_requests
 from llcg_dist.comm.remote_rows import FeatureTraffic, PeerRows
-from llcg_dist.comm.resources import RankResources
-from llcg_dist.comm.torch_dist import Cluster, Ticket
+from llcg_dist.comm.resources import RankResources, Ticket
+from llcg_dist.comm.torch_dist import Cluster
 from llcg_dist.config.cluster import OnLoss
 from llcg_dist.config.schema import Config
 from llcg_dist.data.atomic_files import write_json

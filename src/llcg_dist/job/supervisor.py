@@ -24,6 +24,10 @@ _SHORTEST_PAUSE, _LONGEST_PAUSE = 0.2, 30.0
 """Seconds before a worker is started again: the first time, and at most; each pause is twice as long as the last."""
 
 
+_START_SECONDS = 60.0
+"""How much longer a worker's first sign of life may take than the next."""
+
+
 @dataclass(frozen=True)
 class Situation:
     """What a worker is told when it begins, and what its supervisor knows of it."""
@@ -113,7 +117,7 @@ class Supervisor:
         said: dict[str, Any] = {"role": None, "ticket": situation.ticket}
         if situation.incarnation:  # whatever happens to it from now on, the others do not wait for it
             said["role"] = "machine"
-        rest, heard, ended = b"", time.monotonic(), os.pidfd_open(self._pid)
+        rest, heard, ended = b"", time.monotonic() + _START_SECONDS, os.pidfd_open(self._pid)
         try:
             while True:
                 ready, _, _ = select.select([reading, ended], [], [], 1.0)

@@ -128,3 +128,66 @@ def test_the_threads_report_the_main_thread(told: list[str]) -> None:
     threading.Event().wait(1.5)
     assert sorted(told) == [message for message in sorted(told) if "at round 4, unit 15 for" in message]
     assert len(told) == 2
+
+
+def test_where_others_go_on_each_rank_is_given_up_for_itself() -> None:
+    watch = Watch()
+    for second in range(0, 45, 5):
+        watch.hears(second, rank0=WAITS, rank1=Report(second, False, "round 2"))
+        if second < 20:
+            watch.hears(second, rank2=WAITS)
+    assert watch.heartbeat.given_up(watch.start + 45) == {2: "nothing heard for 25 s (cluster.timeout=10)"}
+    watch.heartbeat.forget(2)
+    assert watch.heartbeat.given_up(watch.start + 45) == {}
+    assert watch.says(45) is None
+
+
+def test_one_that_beats_and_stays_where_it_is_is_given_up_too() -> None:
+    watch = Watch()
+    for second in range(0, 45, 5):
+        watch.hears(second, rank0=WAITS, rank1=WORKS, rank2=Report(second, True, "round 2"))
+    place = "alive, but not moving on at round 2, unit 7 for 40 s (cluster.stall_timeout=30)"
+    assert watch.heartbeat.given_up(watch.start + 40) == {1: place}
+
+
+def test_where_the_store_does_not_answer_nobody_is_given_up() -> None:
+    watch = Watch()
+    watch.hears(0, rank0=WAITS, rank1=WORKS, rank2=WORKS)
+    assert watch.heartbeat.given_up(watch.start + 20) == {}
+    assert watch.says(20) == "no answer from the job's store on rank 0's host for 20 s"
+
+
+def test_another_process_of_a_rank_has_beats_of_its_own() -> None:
+    store = DictStore()
+    store.set("beat/1", "7 5 works round 2")
+    told: list[int] = []
+    heartbeat = Heartbeat(store, 0, NAMES, Limits(silence=0.5), print)
+    heartbeat.on_loss = lambda rank, why: told.append(rank)
+    heartbeat.forget(1)
+    heartbeat.watch(1, NAMES[1], incarnation=3)
+    heartbeat.start()
+    try:
+        end = time.monotonic() + 20
+        while len(told) < 2 and time.monotonic() < end:
+            store.set("beat/1", f"{time.monotonic_ns()} 5 works round 2")  # of the process before it
+            time.sleep(0.01)
+        assert sorted(told) == [1, 2]
+    finally:
+        heartbeat.stop()
+
+
+def test_a_machine_hears_that_the_others_have_gone_on() -> None:
+    store, told = DictStore(), list[str]()
+    for incarnation, wanted in ((0, 1), (2, 2)):
+        heartbeat = Heartbeat(store, 1, {0: "rank 0 (server)"}, Limits(silence=2), told.append)
+        heartbeat.incarnation(1, incarnation)
+        heartbeat.loss_key = "wanted/1"
+        store.set("wanted/1", str(wanted))
+        heartbeat.start()
+        end = time.monotonic() + 1.2
+        while time.monotonic() < end and not told:
+            store.set("beat/0", f"{time.monotonic_ns()} 5 waits round 2")
+            time.sleep(0.05)
+        heartbeat.stop()
+        assert told == (["the server has gone on without this machine"] if wanted > incarnation else [])
+        told.clear()

@@ -49,3 +49,14 @@ def test_what_a_terminal_would_obey_is_spelled_out(capsys: pytest.CaptureFixture
     shown = capsys.readouterr()
     assert shown.out == "\x1b[31mred\x1b[0m\\x1b[2J\\x1b]0;title\\x07\ta\nb\\x9b1A\n"
     assert shown.err == "llcg: error: x\\x1b[1A llcg: done\n"
+
+
+def test_who_is_lost_and_back_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    progress = Progress(load_config(["num_rounds=3", "cluster.num_machines=4"]))
+    progress.round(row(1, 0.5) | {"absent": [1], "lost": {"1": "rank 2: Connection reset by peer"}})
+    progress.round(row(2, 0.5) | {"returned": [1]})
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].endswith("3 of 4 machines")
+    assert lines[1] == "round 1: part 1 is lost (rank 2: Connection reset by peer); the others go on"
+    assert "machines" not in lines[2]
+    assert lines[3] == "round 2: part 1 is back"

@@ -1,4 +1,4 @@
-"""Partitions a graph into P parts, with METIS or at random, and writes the partition store that ranks load."""
+"""Partitions a graph into P parts and writes the partition store that ranks load."""
 
 import contextlib
 import fcntl
@@ -24,9 +24,10 @@ from llcg_dist.data.datasets import content_hashes, load_dataset
 from llcg_dist.data.derived import DataAccess, ensure_derived
 from llcg_dist.data.graph import TRAIN, Graph, induced_subgraph
 from llcg_dist.data.metis import choose_metis
-from llcg_dist.data.parts import assign_parts
+from llcg_dist.data.parts import assign_parts, settle_method
 from llcg_dist.data.rows import Array
 from llcg_dist.data.store import SCHEMA_VERSION, extend_shard, file_sha256, read_manifest, read_shard, write_shard
+from llcg_dist.data.stream import STREAM_METIS
 from llcg_dist.errors import UserError
 
 
@@ -93,6 +94,7 @@ def build_store(config: Config, path: Path, say: Callable[[str], None]) -> None:
     graph = load_dataset(config.dataset)
     if graph.num_nodes < P:
         raise UserError(f"cluster.num_machines={P}: more machines than the graph's {graph.num_nodes} nodes")
+    config = replace(config, partition=settle_method(config.partition, len(graph.indices), say))
     partitioner = describe_partitioner(config.partition)
     store_id = _store_id(config, content, partitioner)
     with staged_folder(path) as stage:
@@ -122,9 +124,11 @@ def build_store(config: Config, path: Path, say: Callable[[str], None]) -> None:
 
 def describe_partitioner(config: PartitionConfig) -> dict[str, Any]:
     """How parts were made, for the manifest: settings, and whose METIS it was."""
-    uses_metis = config.method in (PartitionMethod.metis, PartitionMethod.clusters)
+    library = STREAM_METIS if config.method == PartitionMethod.stream else None
+    if config.method in (PartitionMethod.metis, PartitionMethod.clusters):
+        library = choose_metis(config.backend)
     file = {"file_sha256": file_sha256(Path(config.file))} if config.file else {}
-    metis = {"metis": choose_metis(config.backend).version} if uses_metis else {}
+    metis = {"metis": library.version} if library else {}
     return {"method": config.method, "balance": sorted(config.balances)} | metis | file
 
 

@@ -1,0 +1,39 @@
+"""Where a graph that is larger than memory is put together: a folder, and how much memory may be used."""
+
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from llcg_dist.data.host_memory import memory
+from llcg_dist.data.progress import Progress
+
+
+def _silent(line: str) -> None:
+    pass
+
+
+@dataclass(frozen=True)
+class Workspace:
+    """Arrays are built as .npy files of the folder and used memory-mapped."""
+
+    folder: Path
+    memory: int
+    """Bytes for what is sorted or converted at a time. Besides, a few numbers are held for every node."""
+    say: Callable[[str], None] = _silent
+
+    def progress(self, what: str, total: int, unit: str) -> Progress:
+        return Progress(what, total, unit, self.say)
+
+
+def memory_for_loading(gigabytes: float | None) -> int:
+    """The bytes of dataset.memory; by default a quarter of what is free."""
+    return memory()[1] // 4 if gigabytes is None else round(gigabytes * 1e9)
+
+
+@contextmanager
+def temporary_workspace(gigabytes: float | None) -> Iterator[Workspace]:
+    """A workspace whose files lose their names at the end; arrays that are mapped from them stay readable."""
+    with tempfile.TemporaryDirectory(prefix="llcg-graph-") as folder:
+        yield Workspace(Path(folder), memory_for_loading(gigabytes))

@@ -62,47 +62,51 @@ def stream_parts(
     """
     rng = seeding.partition_generator(seed)
     kinds = np.zeros(topology.num_nodes, np.int64) if types is None else types
-    units, coarse = _coarsen(topology, num_parts, kinds, most_entries, rng)
+    cluster, coarse = _coarsen(topology, num_parts, kinds, most_entries, rng)
     if coarse is None:  # runs of clusters, which are numbered by their first nodes
-        sizes = np.diff(units.starts)
-        of_unit = (np.cumsum(sizes) - sizes) * num_parts // topology.num_nodes
+        sizes = np.bincount(cluster)
+        of_cluster = (np.cumsum(sizes) - sizes) * num_parts // topology.num_nodes
     else:
-        of_unit = STREAM_METIS.parts_of_weighted(coarse, num_parts, scratch)
-    part = of_unit[units.of_node].astype(np.int32)
-    del units, coarse
+        of_cluster = STREAM_METIS.parts_of_weighted(coarse, num_parts, scratch)
+    part = of_cluster[cluster].astype(np.int32)
+    del cluster, coarse
     _restream(topology, part, num_parts, kinds, rng)
     return part
 
 
 def _coarsen(
     topology: Topology, num_parts: int, types: Array, most_entries: int, rng: np.random.Generator
-) -> tuple[Any, WeightedGraph | None]:
-    """(clusters of the nodes, their graph; None where it never gets small enough)."""
+) -> tuple[Array, WeightedGraph | None]:
+    """([N] the cluster of every node, the graph of the clusters; None where it never gets small enough)."""
     num_nodes = topology.num_nodes
     units = _units(topology, np.arange(num_nodes, dtype=topology.indices.dtype), num_nodes)
     per_part = _CLUSTERS_PER_PART
-    while per_part >= _FEWEST_CLUSTERS_PER_PART:
+    while True:
         before = len(units.starts)
-        units = _merged(units, max(1, num_nodes // (num_parts * per_part)), rng)
-        coarse = _contracted(units, types, most_entries)
-        if coarse is not None:
-            return units, coarse
-        if len(units.starts) > 0.9 * before:  # hardly fewer: larger ones are allowed
+        cluster, count = _merged(units, max(1, num_nodes // (num_parts * per_part)), rng)
+        units = _units(topology, cluster, count)
+        coarse = _contracted(units, cluster, types, most_entries)
+        if coarse is not None or per_part < _FEWEST_CLUSTERS_PER_PART:
+            return cluster, coarse
+        if count > 0.9 * before:  # hardly fewer: larger ones are allowed
             per_part //= 2
-    return units, None
 
 
-def _units(topology: Topology, of_node: Array, count: int) -> Any:
-    starts, members = np.empty(count + 1, of_node.dtype), np.empty_like(of_node)
-    _kernels().group_nodes(of_node, starts, members)
-    return _kernels().Units(_frozen(topology.indptr), _frozen(topology.indices), of_node, starts, members)
+def _units(topology: Topology, unit: Array, count: int) -> Any:
+    """Units from the unit of every node; how many entries are inside of each is not yet known."""
+    starts, members = np.empty(count + 1, unit.dtype), np.empty_like(unit)
+    _kernels().group_nodes(unit, starts, members)
+    inner = np.zeros(count, unit.dtype)
+    return _kernels().Units(_frozen(topology.indptr), _frozen(topology.indices), starts, members, inner)
 
 
-def _merged(units: Any, limit: int, rng: np.random.Generator) -> Any:
-    """Units merged into clusters of at most `limit` nodes."""
-    count, dtype = len(units.starts) - 1, units.of_node.dtype
+def _merged(units: Any, limit: int, rng: np.random.Generator) -> tuple[Array, int]:
+    """([N] the cluster of every node, how many there are): units merged into clusters of at most `limit` nodes."""
+    count, dtype = len(units.starts) - 1, units.members.dtype
+    of_node = np.empty_like(units.members)
+    of_node[units.members] = np.repeat(np.arange(count, dtype=dtype), np.diff(units.starts))
     clusters = _kernels().Clusters(
-        of_unit=np.arange(count, dtype=dtype),
+        of_node=of_node,
         size=np.diff(units.starts),
         weight=np.zeros(count, dtype),
         touched=np.empty(count, dtype),
@@ -112,24 +116,20 @@ def _merged(units: Any, limit: int, rng: np.random.Generator) -> Any:
         last = number == _MERGING_PASSES - 1
         order, key = _order(count, dtype, rng), rng.integers(2**63, dtype=np.uint64)
         _kernels().merge_units(units, clusters, order, limit, key, last)
-    used = np.zeros(count, bool)
-    used[clusters.of_unit] = True
+    used = clusters.size > 0
     number_of = np.cumsum(used, dtype=dtype) - dtype.type(1)
-    topology = Topology(units.indptr, units.indices)
-    return _units(topology, number_of[clusters.of_unit][units.of_node], int(used.sum()))
+    return number_of[of_node], int(used.sum())
 
 
-def _contracted(units: Any, types: Array, most_entries: int) -> WeightedGraph | None:
-    """The graph of the units; None where it is too large."""
+def _contracted(units: Any, cluster: Array, types: Array, most_entries: int) -> WeightedGraph | None:
+    """The graph of the units; None where it is too large. Counts the entries inside of each unit, too."""
     count, num_types = len(units.starts) - 1, int(types.max()) + 1
-    if count * _ENTRIES_PER_CLUSTER > most_entries:
-        return None
     indptr = np.empty(count + 1, np.int64)
     indices, weights = (np.empty(most_entries, np.int64) for _ in range(2))  # what is not written takes no memory
-    filled = _kernels().contract(units, indptr, indices, weights)
-    if filled > most_entries:
+    filled = _kernels().contract(units, cluster, indptr, indices, weights)
+    if max(filled, count * _ENTRIES_PER_CLUSTER) > most_entries:
         return None
-    of_each = np.bincount(units.of_node * np.int64(num_types) + types, minlength=count * num_types)
+    of_each = np.bincount(cluster * np.int64(num_types) + types, minlength=count * num_types)
     return WeightedGraph(indptr, indices[:filled], weights[:filled], of_each.reshape(count, num_types))
 
 
@@ -173,11 +173,11 @@ def call_all() -> None:
     for dtype in (np.int32, np.int64):
         indptr, indices = _frozen(np.array([0, 1, 2], dtype)), _frozen(np.array([1, 0], dtype))
         numbers, zeros = np.arange(2, dtype=dtype), np.zeros(2, dtype)
-        units = module.Units(indptr, indices, numbers, np.arange(3, dtype=dtype), numbers.copy())
+        units = module.Units(indptr, indices, np.arange(3, dtype=dtype), numbers, zeros.copy())
         clusters = module.Clusters(numbers.copy(), zeros + 1, zeros, numbers.copy(), np.full(3, -1, dtype))
         module.merge_units(units, clusters, numbers, 2, np.uint64(1), True)
         module.group_nodes(numbers, np.empty(3, dtype), np.empty(2, dtype))
-        module.contract(units, *(np.empty(size, np.int64) for size in (3, 2, 2)))
+        module.contract(units, numbers, *(np.empty(size, np.int64) for size in (3, 2, 2)))
         load, room = np.ones((2, 1), np.int64), np.full(1, 2)
         part, types = np.arange(2, dtype=np.int32), np.zeros(2, np.int64)
         module.restream(indptr, indices, numbers, part, types, load, room, 0.0)

@@ -24,22 +24,22 @@ class Units(NamedTuple):
 
     indptr: Array
     indices: Array
-    of_node: Array
-    """[N] the unit of every node."""
     starts: Array
     members: Array
+    inner: Array
+    """[U] entries of the topology that lead from a unit to itself."""
 
 
 class Clusters(NamedTuple):
-    """Which cluster each unit is in; clusters have the numbers of units."""
+    """Which cluster each node is in, with all of its unit; clusters have the numbers of units."""
 
-    of_unit: Array
+    of_node: Array
     size: Array
     """[U] nodes of every cluster."""
     weight: Array
-    """[U] zeros between two units: edges from the unit to every cluster."""
+    """[U] zeros between two units: entries that lead from the unit to every cluster."""
     touched: Array
-    """[U] the clusters that the unit has edges to."""
+    """[U] the clusters that they lead to."""
     waiting: Array
     """[U + 1] a cluster of one unit whose favourite is this cluster, which is full; -1 where there is none."""
 
@@ -54,19 +54,17 @@ def _tie(key: Any, unit: Any, cluster: Any) -> Any:
 
 
 @_inline
-def _weigh(units: Any, unit: Any, of_unit: Array, weight: Array, touched: Array) -> Any:
-    """Counts the edges from a unit to every cluster of other units; returns how many clusters these are."""
+def _weigh(units: Any, unit: Any, of_node: Array, weight: Array, touched: Array) -> Any:
+    """Counts the entries that lead from a unit to every cluster; returns how many clusters these are."""
     count = 0
     for member in range(units.starts[unit], units.starts[unit + 1]):
         node = units.members[member]
-        for edge in range(units.indptr[node], units.indptr[node + 1]):
-            other = units.of_node[units.indices[edge]]
-            if other != unit:
-                cluster = of_unit[other]
-                if weight[cluster] == 0:
-                    touched[count] = cluster
-                    count += 1
-                weight[cluster] += 1
+        for entry in range(units.indptr[node], units.indptr[node + 1]):
+            cluster = of_node[units.indices[entry]]
+            if weight[cluster] == 0:
+                touched[count] = cluster
+                count += 1
+            weight[cluster] += 1
     return count
 
 
@@ -78,14 +76,15 @@ def merge_units(units: Any, clusters: Any, order: Array, limit: int, key: Any, p
     With `pair`, a unit that stays alone because its favourite is full (or that has no edge at all) joins another one in
     the same situation: the leaves of a hub.
     """
-    of_unit, size, weight, touched, waiting = clusters
+    of_node, size, weight, touched, waiting = clusters
     moved = 0
     for unit in order:
-        nodes = units.starts[unit + 1] - units.starts[unit]
-        own = of_unit[unit]
-        count = _weigh(units, unit, of_unit, weight, touched)
+        first, last = units.starts[unit], units.starts[unit + 1]
+        nodes, own = last - first, of_node[units.members[first]]
+        count = _weigh(units, unit, of_node, weight, touched)
+        weight[own] -= units.inner[unit]
         best, most, tie = own, weight[own], _tie(key, unit, own)
-        favourite, favour = len(of_unit), 0
+        favourite, favour = len(size), 0
         for position in range(count):
             cluster = touched[position]
             edges = weight[cluster]
@@ -105,7 +104,7 @@ def merge_units(units: Any, clusters: Any, order: Array, limit: int, key: Any, p
         if best != own:
             size[own] -= nodes
             size[best] += nodes
-            of_unit[unit] = best
+            of_node[units.members[first:last]] = best
             moved += 1
     return moved
 
@@ -128,23 +127,23 @@ def group_nodes(of_node: Array, starts: Array, members: Array) -> None:
 
 
 @_compile
-def contract(units: Any, indptr: Array, indices: Array, weights: Array) -> int:
-    """Fills the graph of the units, with the number of edges between two of them as a weight; returns how many entries
-    it has. Where that is more than `indices` has room for, the content means nothing."""
+def contract(units: Any, of_node: Array, indptr: Array, indices: Array, weights: Array) -> int:
+    """Fills the graph of the units, with the number of edges between two of them as a weight, and units.inner; returns
+    how many entries it has. Where that is more than `indices` has room for, the graph means nothing."""
     num_units = len(units.starts) - 1
-    of_unit, weight = np.arange(num_units), np.zeros(num_units, np.int64)
-    touched = np.empty(num_units, np.int64)
+    weight, touched = np.zeros(num_units, np.int64), np.empty(num_units, np.int64)
     filled = 0
     indptr[0] = 0
     for unit in range(num_units):
-        count = _weigh(units, unit, of_unit, weight, touched)
-        if filled + count > len(indices):
-            return filled + count
+        count = _weigh(units, unit, of_node, weight, touched)
+        units.inner[unit], weight[unit] = weight[unit], 0
         for position in range(count):
             other = touched[position]
-            indices[filled + position], weights[filled + position] = other, weight[other]
+            if other != unit:
+                if filled < len(indices):
+                    indices[filled], weights[filled] = other, weight[other]
+                filled += 1
             weight[other] = 0
-        filled += count
         indptr[unit + 1] = filled
     return filled
 

@@ -73,7 +73,8 @@ def test_pieces_make_the_same_store(kind: str, tmp_path: Path) -> None:
     assert bytes_of(few) == bytes_of(many)
     assert few.name == many.name  # the memory is no property of the graph
     arrays, graph = content(), read_shard(few / "global").graph
-    indptr, indices = undirected_csr(*arrays["edges"], NODES)
+    src, dst = arrays["edges"]
+    indptr, indices = undirected_csr(src, dst, NODES)
     assert graph.indptr.tobytes() == indptr.tobytes()
     assert graph.indices.tobytes() == indices.tobytes()
     assert graph.features.tobytes() == arrays["features"].astype(np.float32).tobytes()

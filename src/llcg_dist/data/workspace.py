@@ -33,7 +33,11 @@ def memory_for_loading(gigabytes: float | None) -> int:
 
 
 @contextmanager
-def temporary_workspace(gigabytes: float | None) -> Iterator[Workspace]:
-    """A workspace whose files lose their names at the end; arrays that are mapped from them stay readable."""
+def use_workspace(given: Workspace | None, gigabytes: float | None) -> Iterator[Workspace]:
+    """The workspace that is given; otherwise a temporary one for dataset.memory, whose files lose their names at the
+    end. Arrays that are mapped from them stay readable."""
+    if given:
+        yield given
+        return
     with tempfile.TemporaryDirectory(prefix="llcg-graph-") as folder:
         yield Workspace(Path(folder), memory_for_loading(gigabytes))

@@ -1,7 +1,6 @@
 """Loaders of datasets, one file per kind of source: settings of the group `dataset` -> validated Graph."""
 
 from collections.abc import Callable
-from contextlib import nullcontext
 from importlib import import_module
 from types import ModuleType
 from typing import Any
@@ -9,7 +8,7 @@ from typing import Any
 from llcg_dist.config.dataset import BoundedConfig, DatasetConfig
 from llcg_dist.data.graph import Graph
 from llcg_dist.data.subset import sample_nodes
-from llcg_dist.data.workspace import Workspace, temporary_workspace
+from llcg_dist.data.workspace import Workspace
 
 _OWN_SOURCES = {"files": "files", "pyg": "saved_data", "own": "own", "memory": "memory"}
 """{source of users' own graphs: module of this package}."""
@@ -21,11 +20,8 @@ def load_dataset(config: DatasetConfig, workspace: Workspace | None = None) -> G
     Sources of graphs that may be larger than memory put them together in the workspace (a temporary one by default) and
     return arrays that are mapped from its files.
     """
-    if isinstance(config, BoundedConfig):
-        with nullcontext(workspace) if workspace else temporary_workspace(config.memory) as there:
-            graph = _loader(config.source)(config, there)
-    else:
-        graph = _loader(config.source)(config)
+    load = _loader(config.source)
+    graph = load(config, workspace) if isinstance(config, BoundedConfig) else load(config)
     if config.subset is not None:
         graph = sample_nodes(graph, config.subset, config.seed)
     return graph.validate(f"dataset={config.source}")

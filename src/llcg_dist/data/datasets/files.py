@@ -19,20 +19,21 @@ from llcg_dist.data.datasets.tables import require_file
 from llcg_dist.data.graph import TEST, TRAIN, UNUSED, Graph
 from llcg_dist.data.rows import Array
 from llcg_dist.data.store import file_sha256
-from llcg_dist.data.workspace import Workspace, temporary_workspace
+from llcg_dist.data.workspace import Workspace, use_workspace
 from llcg_dist.errors import UserError
 
 _FILES = ("edges", "features", "labels", "split", "train_mask", "val_mask", "test_mask")
 """Settings that name a file."""
 
 
-def load(config: FilesConfig, workspace: Workspace) -> Graph:
+def load(config: FilesConfig, workspace: Workspace | None = None) -> Graph:
     """Reads the four files into a Graph; edges and, unless they are mapped where they are, features are put together in
     the workspace."""
     check_fractions(config)
     labels_file = _path(config, "labels")
     _require_files(config)
-    nodes, graph = _read_unlabelled(config, workspace)
+    with use_workspace(workspace, config.memory) as place:
+        nodes, graph = _read_unlabelled(config, place)
     labels = read_labels(labels_file, config, nodes)
     return _labelled(config, graph, labels, _split(config, nodes, labels))
 
@@ -43,8 +44,8 @@ def load_to_predict(config: FilesConfig, trained: Graph) -> Graph:
     Labels are classes of the trained graph. Without a split every labelled node is a test node.
     """
     _require_files(config)
-    with temporary_workspace(config.memory) as workspace:
-        nodes, graph = _read_unlabelled(config, workspace)
+    with use_workspace(None, config.memory) as place:
+        nodes, graph = _read_unlabelled(config, place)
     if config.labels is None:
         return graph
     classes = trained.names.get("class", np.arange(trained.num_classes))

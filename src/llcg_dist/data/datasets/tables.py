@@ -113,7 +113,7 @@ def read_pieces(
             unread = [name for name in numbers if name not in wanted]
             yield Table(path, frame, config.columns, unread, first_row)
             first_row += len(frame)
-    except UserError:
+    except (UserError, MemoryError):
         raise
     except Exception as error:  # on a damaged file the parsers raise almost anything
         kind = "CSV" if is_csv(path) else "Parquet"
@@ -157,8 +157,9 @@ def _read_parquet(path: Path, columns: list[str], cells: int | None) -> Iterator
     if cells is None or num_rows(path) == 0:
         yield _frame(pyarrow.parquet.read_table(path, columns=columns))
         return
+    pyarrow.set_memory_pool(pyarrow.system_memory_pool())  # the others reserve a gigabyte at once
     with pyarrow.parquet.ParquetFile(path, buffer_size=1 << 20) as file:
-        for batch in file.iter_batches(max(1, cells // len(columns)), columns=columns):
+        for batch in file.iter_batches(max(1, cells // len(columns)), columns=columns, use_threads=False):
             yield _frame(pyarrow.Table.from_batches([batch]).select(columns))
 
 

@@ -157,10 +157,11 @@ def _read_parquet(path: Path, columns: list[str], cells: int | None) -> Iterator
     if cells is None or num_rows(path) == 0:
         yield _frame(pyarrow.parquet.read_table(path, columns=columns))
         return
-    pyarrow.set_memory_pool(pyarrow.system_memory_pool())  # the others reserve a gigabyte at once
+    rows = max(1, cells // len(columns))
     with pyarrow.parquet.ParquetFile(path, buffer_size=1 << 20) as file:
-        for batch in file.iter_batches(max(1, cells // len(columns)), columns=columns, use_threads=False):
-            yield _frame(pyarrow.Table.from_batches([batch]).select(columns))
+        for group in range(file.num_row_groups):  # Arrow holds what it has read of a group until its iterator ends
+            for batch in file.iter_batches(rows, row_groups=[group], columns=columns, use_threads=False):
+                yield _frame(pyarrow.Table.from_batches([batch]).select(columns))
 
 
 def _frame(table: Any) -> pd.DataFrame:

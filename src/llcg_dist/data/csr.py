@@ -22,7 +22,7 @@ class Topology:
 
 
 def require_undirected_csr(
-    indptr: Array, indices: Array, require: Callable[[bool, str], None], entries_per_chunk: int = ENTRIES_PER_CHUNK
+    indptr: Array, indices: Array, require: Callable[[bool, str], None], entries_per_chunk: int = ENTRIES_PER_CHUNK // 8
 ) -> None:
     """Calls `require(holds, rule)` for each property of an undirected CSR: sorted, unique, symmetric, no self-loops.
 

@@ -22,7 +22,7 @@ class Topology:
 
 
 def require_undirected_csr(
-    indptr: Array, indices: Array, require: Callable[[bool, str], None], entries_per_chunk: int = ENTRIES_PER_CHUNK // 8
+    indptr: Array, indices: Array, require: Callable[[bool, str], None], entries_per_chunk: int = ENTRIES_PER_CHUNK
 ) -> None:
     """Calls `require(holds, rule)` for each property of an undirected CSR: sorted, unique, symmetric, no self-loops.
 
@@ -61,7 +61,7 @@ def undirected_csr(src: Array, dst: Array, num_nodes: int, entries_per_chunk: in
     Rows are sorted one range after the other, so that temporary memory stays small against the result. Every range
     reads all edges again, hence there are at most about 16 ranges, however many edges there are.
     """
-    entries_per_chunk = entries_per_chunk or max(ENTRIES_PER_CHUNK, 2 * len(src) // 16)
+    entries_per_chunk = entries_per_chunk or max(8 * ENTRIES_PER_CHUNK, 2 * len(src) // 16)
     max_indptr = np.zeros(num_nodes + 1, np.int64)  # before duplicates and self-loops are removed
     chunks = [slice(start, start + entries_per_chunk) for start in range(0, len(src), entries_per_chunk)]
     for chunk in chunks:

@@ -22,7 +22,8 @@ $(STAMP): setup.cfg pyproject.toml constraints.txt
 	[ -x $(BIN)/python ] || "$$python" -m venv $(VENV); \
 	echo "installing llcg_dist and its pinned dependencies into $(VENV) ($$($(BIN)/python --version)) ..."; \
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test]'; \
-	$(BIN)/python -c 'from llcg_dist.sampling.compiled import ensure_compiled; ensure_compiled()'; \
+	$(BIN)/python -c 'from llcg_dist.sampling.compiled import KERNELS; KERNELS.ensure_compiled()'; \
+	$(BIN)/python -c 'from llcg_dist.data.stream import KERNELS; KERNELS.ensure_compiled()'; \
 	touch $(STAMP)
 
 demo: setup  ## train seven methods on the same parts, print one table, save the curves (two minutes)

@@ -10,7 +10,7 @@ from llcg_dist.config.partition import Balance, PartitionConfig, PartitionMethod
 from llcg_dist.config.schema import Config
 from llcg_dist.data.cut import PartitionQuality, label_skew
 from llcg_dist.data.partition import ensure_store
-from llcg_dist.data.parts import assign_parts
+from llcg_dist.data.parts import assign_parts, metis_fits
 from llcg_dist.data.share import write_share
 from llcg_dist.data.store import read_shard
 from llcg_dist.errors import UserError
@@ -23,7 +23,9 @@ def partition(arguments: list[str]) -> int:
     config = load_config(overrides)
     store, manifest = ensure_store(config, say, build_algorithm(config).data_access)
     print_parts(manifest)
-    if config.partition.method != PartitionMethod.metis or config.partition.balances - {Balance.none, Balance.nodes}:
+    method = PartitionMethod(manifest["partitioner"])
+    plain = method == PartitionMethod.metis and config.partition.balances <= {Balance.none, Balance.nodes}
+    if not plain and method != PartitionMethod.stream and metis_fits(2 * manifest["num_edges"]):
         _print_beside_metis(config, store, manifest)
     say(f"parts in {store}")
     if share:

@@ -226,7 +226,7 @@ class Cluster:
         self._heartbeat.incarnation(self.rank, self.ticket.incarnation)
         self._heartbeat.on_beat, self._heartbeat.loss_key = on_beat, loss_key(self.rank) if self.rank else None
         if self.losses is not None:
-            self._heartbeat.on_loss = lambda rank, why: self._waiters.give_up(rank, PeerLostError(why))
+            self._heartbeat.on_loss = self._waiters.give_up
         self._heartbeat.start()
 
     def close(self) -> None:

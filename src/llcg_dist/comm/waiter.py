@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 from llcg_dist.data import progress
+from llcg_dist.errors import PeerLostError
 
 FOREVER = timedelta(days=365)
 """A rank may wait as long as a round takes: the heartbeat limits silence, and standing still. Sends and receives would
@@ -44,9 +45,9 @@ class Waiters:
                         failures |= {link: error} if error else {}
         return failures
 
-    def give_up(self, link: int, error: Exception) -> None:
+    def give_up(self, link: int, why: str) -> None:
         """Called from any thread: nothing more is expected of this link."""
-        self._given_up[link] = error
+        self._given_up[link] = PeerLostError(why)
         self._done.put((0, link, None))  # whoever waits looks again
 
     def forget(self, link: int) -> None:

@@ -7,11 +7,11 @@ from typing import Any
 
 from llcg_dist.config.schema import Config
 
-# Keys of paths and network interfaces. They do not change what a job computes, so hosts of one job may differ in them;
-# what lies at init_from does, but the server alone reads it, and only before the first round.
+# Keys of paths, network interfaces and memory. They do not change what a job computes, so hosts of one job may differ
+# in them; what lies at init_from does, but the server alone reads it, and only before the first round.
 LOCATION_KEYS = {
     "run_dir", "partition.root", "dataset.root", "checkpoint.dir", "checkpoint.mirror", "evaluate.scratch",
-    "cluster.interface", "cluster.start", "cluster.key_file", "init_from",
+    "cluster.interface", "cluster.start", "cluster.key_file", "init_from", "dataset.memory",
 }  # fmt: skip
 
 # Keys that may differ when a run is resumed: none of them changes the model that the run ends with; those of losses do

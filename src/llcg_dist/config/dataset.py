@@ -62,3 +62,16 @@ class OwnDataConfig(DatasetConfig):
     def check_name(self) -> None:
         rule = "must be made of letters, digits, '_', '-' and '.'"
         self.require(bool(re.fullmatch(r"\w[\w.-]*", self.name)), "name", rule)
+
+
+@dataclass
+class BoundedConfig(DatasetConfig):
+    """A source that reads or makes graphs larger than memory."""
+
+    memory: float | None = None
+    """GB of memory for what is sorted or converted at a time while the graph is loaded; by default a quarter of what is
+    free. The graph does not depend on it."""
+
+    def check(self) -> None:
+        super().check()
+        self.require(self.memory is None or 0 < self.memory < float("inf"), "memory", "must be a number of GB above 0")

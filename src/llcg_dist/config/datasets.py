@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from llcg_dist.config.dataset import DatasetConfig
+from llcg_dist.config.dataset import BoundedConfig, DatasetConfig
 from llcg_dist.config.files import FilesConfig
 from llcg_dist.config.own_data import MemoryConfig, OwnConfig, PygConfig
 
@@ -15,7 +15,7 @@ class PlanetoidSplit(StrEnum):
 
 
 @dataclass
-class SyntheticConfig(DatasetConfig):
+class SyntheticConfig(BoundedConfig):
     """A generated community graph; see data/datasets/synthetic.py."""
 
     source: str = "synthetic"

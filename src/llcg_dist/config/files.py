@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from llcg_dist.config.dataset import Metric, OwnDataConfig
+from llcg_dist.config.dataset import BoundedConfig, Metric, OwnDataConfig
 from llcg_dist.config.section import Section
 
 DELIMITERS = {"comma": ",", "semicolon": ";", "tab": "\t", "space": " ", "pipe": "|"}
@@ -41,7 +41,7 @@ class ColumnsConfig(Section):
 
 
 @dataclass
-class FilesConfig(OwnDataConfig):
+class FilesConfig(OwnDataConfig, BoundedConfig):
     """The user's own graph; `llcg help data` has the formats and an example."""
 
     source: str = "files"

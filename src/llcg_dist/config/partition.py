@@ -11,6 +11,8 @@ class PartitionMethod(StrEnum):
     metis = "metis"
     random = "random"
     clusters = "clusters"
+    stream = "stream"
+    auto = "auto"
     given = "given"
 
 
@@ -38,7 +40,8 @@ class PartitionConfig(Section):
     section: ClassVar[str] = "partition"
 
     method: PartitionMethod = PartitionMethod.metis
-    """metis (few cut edges), random, clusters (many METIS pieces, spread over the parts) or given (in a file)."""
+    """metis (few cut edges), stream (nearly as few, in a fraction of METIS's memory), auto (METIS where the memory is
+    enough for it, else stream), random, clusters (many METIS pieces, spread over the parts) or given (in a file)."""
     seed: int = 0
     """Seed of the partitioner; apart from `seed`, so that seeds sweep over the same parts."""
     root: str = "partitions"
@@ -46,8 +49,8 @@ class PartitionConfig(Section):
     backend: PartitionBackend = PartitionBackend.auto
     """Whose METIS: dgl, pymetis, or auto (DGL's where it is installed, else pymetis')."""
     balance: Balances = Balance.none
-    """What METIS and clusters balance besides the number of nodes: none, train (training nodes), labels (training nodes
-    of each class), nodes (no more than that), or a list."""
+    """What METIS, stream and clusters balance besides the number of nodes: none, train (training nodes), labels
+    (training nodes of each class), nodes (no more than that), or a list."""
     clusters: int = 16
     """clusters: METIS pieces for each part."""
     file: str | None = None
@@ -65,9 +68,12 @@ class PartitionConfig(Section):
         choices = list(Balance)
         rule = f"must be one of {', '.join(choices)}, or a list of them"
         self.require(bool(self.balances) and self.balances <= set(choices), "balance", rule)
-        cuts = self.method in (PartitionMethod.metis, PartitionMethod.clusters)
+        cuts = self.method not in (PartitionMethod.random, PartitionMethod.given)
         plain = self.balances <= {Balance.none, Balance.nodes}
         self.require(cuts or plain, "balance", f"has no effect with partition={self.method}; leave it out")
+        streams = self.method == PartitionMethod.stream
+        rule = "stream takes pymetis' METIS for its clusters; leave it out"
+        self.require(not (streams and self.backend == PartitionBackend.dgl), "backend", rule)
         given = self.method == PartitionMethod.given
         self.require(bool(self.file) or not given, "file", "must name a file with partition=given (llcg help data)")
         self.require(given or not self.file, "file", f"has no effect with partition={self.method}; use partition=given")

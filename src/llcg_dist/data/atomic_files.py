@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from llcg_dist.data.array_writer import ArrayWriter, is_content_of
 from llcg_dist.data.rows import Array, row_slices
 from llcg_dist.errors import UserError
 
@@ -79,13 +80,18 @@ def naming(path: Path) -> Iterator[None]:
 
 
 def save_array(path: Path, array: Array, dtype: npt.DTypeLike | None = None) -> None:
-    """Writes the .npy file that np.save would, in chunks of rows: the array may be larger than memory, or lazy."""
+    """Writes the .npy file that np.save would, in chunks of rows: the array may be larger than memory, or lazy.
+
+    An array that is mapped from this very file is there already; one of another file of this name may be replaced.
+    """
     saved_dtype = np.dtype(dtype or array.dtype)
-    header = {"descr": np.lib.format.dtype_to_descr(saved_dtype), "fortran_order": False, "shape": array.shape}
-    with naming(path), path.open("wb") as file:
-        np.lib.format.write_array_header_1_0(file, header)
+    if saved_dtype == array.dtype and is_content_of(array, path):
+        return
+    with naming(path):
+        writer = ArrayWriter(path, saved_dtype, array.shape[1:])
         for rows in row_slices(array):
-            np.ascontiguousarray(array[rows], saved_dtype).tofile(file)
+            writer.append(array[rows])
+        writer.finish()
 
 
 def _sync(path: Path) -> None:

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from llcg_dist.data.rows import ENTRIES_PER_CHUNK, Array, row_ranges
 
@@ -27,7 +26,7 @@ def require_undirected_csr(
 ) -> None:
     """Calls `require(holds, rule)` for each property of an undirected CSR: sorted, unique, symmetric, no self-loops.
 
-    Temporary memory is one copy of the topology.
+    A chunk of entries is in memory at a time.
     """
     n = len(indptr) - 1
     require(indptr[0] == 0 and indptr[-1] == len(indices), "indptr does not span indices")
@@ -35,15 +34,25 @@ def require_undirected_csr(
     if len(indices) == 0:
         return
     require(int(indices.min()) >= 0 and int(indices.max()) < n, f"an edge ends outside the nodes 0..{n - 1}")
+    one_way = np.uint64(0)
     for first, last in row_ranges(indptr, entries_per_chunk):
         row, column = row_entries(indptr, indices, first, last)
         unsorted = (row[1:] == row[:-1]) & (column[1:] <= column[:-1])
         require(not bool(unsorted.any()), "edges are not sorted and unique")
         require(not bool((row == column).any()), "there is a self-loop")
-    ones = np.ones(len(indices), np.int8)
-    transposed = csr_array((ones, indices, indptr), shape=(n, n)).tocsc()
-    symmetric = np.array_equal(transposed.indptr, indptr) and np.array_equal(transposed.indices, indices)
-    require(symmetric, "an edge stands in one direction only")
+        with np.errstate(over="ignore"):
+            one_way += _directions(row, column, n)
+    require(one_way == 0, "an edge stands in one direction only")
+
+
+def _directions(row: Array, column: Array, num_nodes: int) -> np.uint64:
+    """The sum of 64 random bits of every edge, added in one direction and subtracted in the other: 0 where all edges
+    stand in both, and by chance (1 in 2^64) where not."""
+    bits = (np.minimum(row, column) * num_nodes + np.maximum(row, column)).astype(np.uint64)
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1)):  # splitmix64's finaliser
+        bits ^= bits >> np.uint64(shift)
+        bits *= np.uint64(factor)
+    return np.where(row < column, bits, np.uint64(0) - bits).sum(dtype=np.uint64)
 
 
 def undirected_csr(src: Array, dst: Array, num_nodes: int, entries_per_chunk: int | None = None) -> tuple[Array, Array]:
@@ -52,12 +61,12 @@ def undirected_csr(src: Array, dst: Array, num_nodes: int, entries_per_chunk: in
     Rows are sorted one range after the other, so that temporary memory stays small against the result. Every range
     reads all edges again, hence there are at most about 16 ranges, however many edges there are.
     """
-    entries_per_chunk = entries_per_chunk or max(ENTRIES_PER_CHUNK, 2 * len(src) // 16)
+    entries_per_chunk = entries_per_chunk or max(8 * ENTRIES_PER_CHUNK, 2 * len(src) // 16)
     max_indptr = np.zeros(num_nodes + 1, np.int64)  # before duplicates and self-loops are removed
     chunks = [slice(start, start + entries_per_chunk) for start in range(0, len(src), entries_per_chunk)]
     for chunk in chunks:
-        for ends in (src[chunk], dst[chunk]):
-            max_indptr[1:] += np.bincount(ends, minlength=num_nodes)
+        for nodes in (src[chunk], dst[chunk]):
+            max_indptr[1:] += np.bincount(nodes, minlength=num_nodes)
     np.cumsum(max_indptr, out=max_indptr)
     counts = np.zeros(num_nodes, np.int64)
     indices = np.empty(int(max_indptr[-1]), index_dtype(num_nodes, int(max_indptr[-1])))
@@ -65,13 +74,15 @@ def undirected_csr(src: Array, dst: Array, num_nodes: int, entries_per_chunk: in
     for first, last in row_ranges(max_indptr, entries_per_chunk):
         key = np.concatenate(
             [np.empty(0, np.int64)]
-            + [_keys(*ends, first, last, num_nodes) for c in chunks for ends in ((src[c], dst[c]), (dst[c], src[c]))]
+            + [
+                sort_keys(*ends, first, last, num_nodes)
+                for c in chunks
+                for ends in ((src[c], dst[c]), (dst[c], src[c]))
+            ]
         )
-        key.sort()
-        key = key[np.concatenate([np.ones(min(1, len(key)), bool), key[1:] != key[:-1]])]
-        counts[first:last] = np.bincount(key // num_nodes - first, minlength=last - first)
-        indices[filled : filled + len(key)] = key % num_nodes
-        filled += len(key)
+        counts[first:last], columns = columns_of_keys(key, first, last, num_nodes)
+        indices[filled : filled + len(columns)] = columns
+        filled += len(columns)
     dtype = index_dtype(num_nodes, filled)
     indptr = np.zeros(num_nodes + 1, dtype)
     np.cumsum(counts, out=indptr[1:])
@@ -79,13 +90,25 @@ def undirected_csr(src: Array, dst: Array, num_nodes: int, entries_per_chunk: in
     return indptr, indices.astype(dtype, copy=False)
 
 
-def _keys(row: Array, column: Array, first: int, last: int, num_nodes: int) -> Array:
+def sort_keys(row: Array, column: Array, first: int, last: int, num_nodes: int) -> Array:
     """Sort keys row * num_nodes + column of the entries of the rows first..last-1, without self-loops."""
     keep = (row >= first) & (row < last) & (row != column)
     key: Array = row[keep].astype(np.int64)
     key *= num_nodes
     key += column[keep]
     return key
+
+
+def columns_of_keys(keys: Array, first: int, last: int, num_nodes: int) -> tuple[Array, Array]:
+    """([last - first] entries of every row, their columns) of sort keys of these rows, which are sorted in place;
+    duplicates count once."""
+    keys.sort()
+    if len(keys):
+        keys = keys[np.concatenate([[True], keys[1:] != keys[:-1]])]
+    rows = keys // num_nodes
+    keys -= rows * num_nodes
+    rows -= first
+    return np.bincount(rows, minlength=last - first), keys
 
 
 def index_dtype(num_nodes: int, num_entries: int) -> type[np.signedinteger[Any]]:

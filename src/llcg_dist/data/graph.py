@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from llcg_dist.data.csr import Topology, require_undirected_csr, row_positions
-from llcg_dist.data.rows import Array, first_nonfinite, row_slices, select_rows
+from llcg_dist.data.rows import ENTRIES_PER_CHUNK, Array, first_nonfinite, row_ranges, row_slices, select_rows
 from llcg_dist.errors import UserError
 
 UNUSED, TRAIN, VAL, TEST = 0, 1, 2, 3
@@ -124,16 +124,22 @@ def induced_subgraph(graph: Graph, nodes: Array, lazy: bool = False) -> Graph:
     )
 
 
-def induced_topology(graph: Graph, nodes: Array) -> Topology:
-    """The edges among `nodes`, renumbered by their order in `nodes`."""
-    new_id = np.full(graph.num_nodes, -1, graph.indices.dtype)
-    new_id[nodes] = np.arange(len(nodes), dtype=new_id.dtype)
-    positions, row_ends = row_positions(graph.indptr, nodes)
-    columns = new_id[graph.indices[positions]]
-    inside = columns >= 0
-    kept_before = np.concatenate([[0], np.cumsum(inside)])
-    indptr = np.concatenate([[0], kept_before[row_ends]]).astype(graph.indptr.dtype)
-    return Topology(indptr, columns[inside])
+def induced_topology(graph: Graph, nodes: Array, entries_per_chunk: int = ENTRIES_PER_CHUNK) -> Topology:
+    """The edges among `nodes`, renumbered by their order in `nodes`; a chunk of rows is looked at at a time."""
+    dtype = graph.indices.dtype
+    new_id = np.full(graph.num_nodes, -1, dtype)
+    new_id[nodes] = np.arange(len(nodes), dtype=dtype)
+    degrees = graph.indptr[nodes + 1] - graph.indptr[nodes]
+    before = np.concatenate([[0], np.cumsum(degrees, dtype=np.int64)])
+    indptr, pieces = np.zeros(len(nodes) + 1, np.int64), [np.empty(0, dtype)]
+    for first, last in row_ranges(before, entries_per_chunk):
+        positions, row_ends = row_positions(graph.indptr, nodes[first:last])
+        columns = new_id[graph.indices[positions]]
+        inside = columns >= 0
+        kept_before = np.concatenate([[0], np.cumsum(inside)])
+        indptr[first + 1 : last + 1] = indptr[first] + kept_before[row_ends]
+        pieces.append(columns[inside])
+    return Topology(indptr.astype(graph.indptr.dtype), np.concatenate(pieces))
 
 
 def reordered_topology(graph: Graph, order: Array) -> tuple[Array, Array]:

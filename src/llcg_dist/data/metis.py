@@ -17,6 +17,26 @@ from llcg_dist.data.graph import Graph, reordered_topology
 from llcg_dist.data.rows import Array
 from llcg_dist.errors import UserError
 
+_BYTES, _BYTES_PER_ENTRY = 280_000_000, 54
+"""METIS's memory, measured on graphs of up to 124 million entries (docs/performance.md)."""
+
+
+def metis_bytes(num_entries: int) -> int:
+    """The memory that METIS needs for a topology of so many entries, with its process."""
+    return _BYTES + _BYTES_PER_ENTRY * num_entries
+
+
+@dataclass(frozen=True)
+class WeightedGraph:
+    """A topology in CSR form with weights, all int64: the graph of clusters of nodes."""
+
+    indptr: Array
+    indices: Array
+    edge_weights: Array
+    """One for each of `indices`."""
+    node_weights: Array
+    """[N, types]: nodes of each type in every cluster; parts shall have equal shares of each."""
+
 
 @dataclass(frozen=True)
 class Metis:
@@ -45,6 +65,13 @@ class Metis:
             assignment[order] = self._run(Path(folder), num_parts)
         return assignment
 
+    def parts_of_weighted(self, graph: WeightedGraph, num_parts: int, scratch: Path | None = None) -> Array:
+        """[N] int32: the part of every node of a graph with weights, which DGL's METIS does not take."""
+        with tempfile.TemporaryDirectory(prefix="metis-", dir=scratch) as folder:
+            for name in ("indptr", "indices", "edge_weights", "node_weights"):
+                np.save(Path(folder) / f"{name}.npy", getattr(graph, name))
+            return self._run(Path(folder), num_parts)
+
     def _run(self, folder: Path, num_parts: int) -> Array:
         """Runs METIS in a subprocess with a zeroed heap and a fresh stack.
 
@@ -59,7 +86,7 @@ class Metis:
         if process.returncode != 0:
             reason = (process.stderr.strip().splitlines() or ["no message"])[-1]
             raise UserError(
-                f"partition: METIS of {self.name} failed ({process.returncode}: {reason}); try partition=random"
+                f"partition: METIS of {self.name} failed ({process.returncode}: {reason}); try partition=stream"
             )
         assignment: Array = np.load(folder / "assignment.npy", allow_pickle=False)
         return assignment

@@ -1,7 +1,7 @@
 """The process that METIS runs in: `python -m llcg_dist.data.metis_process dgl|pymetis FOLDER PARTS`.
 
-Reads indptr.npy, indices.npy and, where parts shall be balanced by type, types.npy; writes assignment.npy. No other
-file imports DGL or pymetis.
+Reads indptr.npy, indices.npy and, where parts shall be balanced by type, types.npy; with pymetis, weights from
+node_weights.npy and edge_weights.npy. Writes assignment.npy. No other file imports DGL or pymetis.
 """
 
 import contextlib
@@ -21,16 +21,20 @@ def main(library: str, folder: str, num_parts: int) -> None:
     os.chdir(folder)  # METIS writes coarsened graphs to files in the current folder
     # Private copies of mapped pages, should METIS write to them.
     indptr, indices = (np.load(f"{name}.npy", mmap_mode="c") for name in ("indptr", "indices"))
-    types = np.load("types.npy") if Path("types.npy").exists() else None
     partition = {"dgl": _partition_with_dgl, "pymetis": _partition_with_pymetis}[library]
     # Larger than any stack that glibc would cache and reuse.
     threading.stack_size(64 << 20)
     with ThreadPoolExecutor(1) as thread:
-        assignment = thread.submit(partition, indptr, indices, types, num_parts).result()
+        assignment = thread.submit(partition, indptr, indices, num_parts).result()
     np.save("assignment.npy", assignment.astype(np.int32))
 
 
-def _partition_with_dgl(indptr: Array, indices: Array, types: Array | None, num_parts: int) -> Array:
+def _optional(name: str) -> Array | None:
+    """An array of the folder, where it is there."""
+    return np.load(f"{name}.npy") if Path(f"{name}.npy").exists() else None
+
+
+def _partition_with_dgl(indptr: Array, indices: Array, num_parts: int) -> Array:
     import dgl
     import torch
 
@@ -41,6 +45,7 @@ def _partition_with_dgl(indptr: Array, indices: Array, types: Array | None, num_
     del row, once
     graph = dgl.graph(edges, num_nodes=len(indptr) - 1)
     del edges
+    types = _optional("types")
     with contextlib.redirect_stdout(sys.stderr):
         parts = dgl.metis_partition_assignment(graph, num_parts, None if types is None else torch.from_numpy(types))
     if parts is None:
@@ -49,13 +54,15 @@ def _partition_with_dgl(indptr: Array, indices: Array, types: Array | None, num_
     return assignment
 
 
-def _partition_with_pymetis(indptr: Array, indices: Array, types: Array | None, num_parts: int) -> Array:
+def _partition_with_pymetis(indptr: Array, indices: Array, num_parts: int) -> Array:
     """Calls METIS_PartGraphKway in pymetis' library: its Python function takes several weights of a node for one."""
     import pymetis._internal as library
 
     metis = ctypes.CDLL(library.__file__)
     num_nodes, assignment = len(indptr) - 1, np.empty(len(indptr) - 1, np.int64)
-    weights = None if types is None else np.ascontiguousarray(types[:, None] == np.unique(types), dtype=np.int64)
+    types, weights, edge_weights = (_optional(name) for name in ("types", "node_weights", "edge_weights"))
+    if types is not None:
+        weights = np.ascontiguousarray(types[:, None] == np.unique(types), dtype=np.int64)
     cut = ctypes.c_int64()
     code = metis.METIS_PartGraphKway(
         ctypes.byref(ctypes.c_int64(num_nodes)),
@@ -64,7 +71,7 @@ def _partition_with_pymetis(indptr: Array, indices: Array, types: Array | None, 
         _pointer(indices),
         None if weights is None else _pointer(weights),
         None,  # sizes of nodes
-        None,  # weights of edges
+        None if edge_weights is None else _pointer(edge_weights),
         ctypes.byref(ctypes.c_int64(num_parts)),
         None,  # shares of the parts: equal
         None,  # tolerances: METIS's own

@@ -1,4 +1,4 @@
-"""Partitions a graph into P parts, with METIS or at random, and writes the partition store that ranks load."""
+"""Partitions a graph into P parts and writes the partition store that ranks load."""
 
 import contextlib
 import fcntl
@@ -24,10 +24,15 @@ from llcg_dist.data.datasets import content_hashes, load_dataset
 from llcg_dist.data.derived import DataAccess, ensure_derived
 from llcg_dist.data.graph import TRAIN, Graph, induced_subgraph
 from llcg_dist.data.metis import choose_metis
-from llcg_dist.data.parts import assign_parts
+from llcg_dist.data.parts import assign_parts, settle_method
 from llcg_dist.data.rows import Array
 from llcg_dist.data.store import SCHEMA_VERSION, extend_shard, file_sha256, read_manifest, read_shard, write_shard
+from llcg_dist.data.stream import STREAM_METIS
+from llcg_dist.data.workspace import Workspace, memory_for_loading
 from llcg_dist.errors import UserError
+
+_NOT_OF_THE_GRAPH = {"root", "memory"}
+"""Settings of the dataset and of the partition that neither graph nor parts depend on."""
 
 
 def store_path(config: Config) -> Path:
@@ -40,7 +45,7 @@ def store_path(config: Config) -> Path:
     label = dataset.name if dataset.name == dataset.source else f"{dataset.source}_{dataset.name}"
     defaults = type(dataset)(source=dataset.source, name=dataset.name)
     if _dataset_identity(dataset) != _dataset_identity(defaults):
-        label += f"_{fingerprint(dataset, ignore={'root'})[:8]}"
+        label += f"_{fingerprint(dataset, ignore=_NOT_OF_THE_GRAPH)[:8]}"
     partition = config.partition
     method = str(partition.method)
     if replace(partition, seed=0, root="") != PartitionConfig(partition.method, root=""):
@@ -92,12 +97,15 @@ def build_store(config: Config, path: Path, say: Callable[[str], None]) -> None:
     P = config.cluster.num_machines
     say(f"loading dataset {config.dataset.name}")
     content = content_hashes(config.dataset)
-    graph = load_dataset(config.dataset)
-    if graph.num_nodes < P:
-        raise UserError(f"cluster.num_machines={P}: more machines than the graph's {graph.num_nodes} nodes")
-    partitioner = describe_partitioner(config.partition)
-    store_id = _store_id(config, content, partitioner)
     with staged_folder(path) as stage:
+        (stage / "global").mkdir()
+        memory = memory_for_loading(getattr(config.dataset, "memory", None))
+        graph = load_dataset(config.dataset, Workspace(stage / "global", memory, say))
+        if graph.num_nodes < P:
+            raise UserError(f"cluster.num_machines={P}: more machines than the graph's {graph.num_nodes} nodes")
+        config = replace(config, partition=settle_method(config.partition, len(graph.indices), say))
+        partitioner = describe_partitioner(config.partition)
+        store_id = _store_id(config, content, partitioner)
         say(f"writing the whole graph to {path}")
         write_shard(stage / "global", graph, store_id)
         graph = read_shard(stage / "global").graph  # memory-mapped from here on: METIS needs the memory
@@ -124,15 +132,18 @@ def build_store(config: Config, path: Path, say: Callable[[str], None]) -> None:
 
 def describe_partitioner(config: PartitionConfig) -> dict[str, Any]:
     """How parts were made, for the manifest: settings, and whose METIS it was."""
-    uses_metis = config.method in (PartitionMethod.metis, PartitionMethod.clusters)
+    library = STREAM_METIS if config.method == PartitionMethod.stream else None
+    if config.method in (PartitionMethod.metis, PartitionMethod.clusters):
+        library = choose_metis(config.backend)
     file = {"file_sha256": file_sha256(Path(config.file))} if config.file else {}
-    metis = {"metis": choose_metis(config.backend).version} if uses_metis else {}
+    metis = {"metis": library.version} if library else {}
     return {"method": config.method, "balance": sorted(config.balances)} | metis | file
 
 
 def _store_id(config: Config, content: dict[str, str], partitioner: dict[str, Any]) -> str:
     """Identifies the store by its settings, by whose METIS it was, and by the content of the user's files."""
-    settings = [fingerprint(section, ignore={"root"}) for section in (config.dataset, config.partition)]
+    sections = (config.dataset, config.partition)
+    settings = [fingerprint(section, ignore=_NOT_OF_THE_GRAPH) for section in sections]
     settings.append(hashlib.sha256(json.dumps(partitioner).encode()).hexdigest()[:8])
     return "".join([*settings, f"{config.cluster.num_machines:04d}", *(digest[:8] for digest in content.values())])
 
@@ -179,7 +190,7 @@ def _describe_part(part: Graph, cut_edges: int, shard: dict[str, Any]) -> dict[s
 
 def _dataset_identity(config: DatasetConfig) -> dict[str, Any]:
     """The settings that determine the graph, as they read back from the manifest's JSON."""
-    items = {key: value for key, value in flat_items(config).items() if key != "root"}
+    items = {key: value for key, value in flat_items(config).items() if key not in _NOT_OF_THE_GRAPH}
     return json.loads(json.dumps(items))
 
 

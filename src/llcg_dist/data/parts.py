@@ -1,17 +1,42 @@
-"""The part of every node: METIS, at random, METIS clusters spread over the parts, or as a file says."""
+"""The part of every node: METIS, streaming, at random, METIS clusters spread over the parts, or as a file says."""
 
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from llcg_dist import seeding
 from llcg_dist.config.files import FilesConfig
-from llcg_dist.config.partition import PartitionConfig, PartitionMethod
+from llcg_dist.config.partition import PartitionBackend, PartitionConfig, PartitionMethod
 from llcg_dist.data.balance import node_types, spread_clusters
+from llcg_dist.data.csr import Topology
 from llcg_dist.data.graph import Graph
-from llcg_dist.data.metis import choose_metis
+from llcg_dist.data.host_memory import memory
+from llcg_dist.data.metis import choose_metis, metis_bytes
 from llcg_dist.data.rows import Array
+from llcg_dist.data.stream import stream_parts
 from llcg_dist.errors import UserError
+
+_SHARE_OF_FREE_MEMORY = 0.75
+"""METIS may need so much of it: other processes need memory, too."""
+
+
+def metis_fits(num_entries: int) -> bool:
+    """Whether the free memory of this host is enough for METIS."""
+    return metis_bytes(num_entries) <= _SHARE_OF_FREE_MEMORY * memory()[1]
+
+
+def settle_method(config: PartitionConfig, num_entries: int, say: Callable[[str], None]) -> PartitionConfig:
+    """The settings with METIS or stream in place of `auto`, for a topology of so many entries."""
+    if config.method != PartitionMethod.auto:
+        return config
+    needed, free = metis_bytes(num_entries), memory()[1]
+    fits = metis_fits(num_entries)
+    method = PartitionMethod.metis if fits else PartitionMethod.stream
+    say(f"partition=auto: {method}; METIS needs about {needed / 1e9:.1f} GB, {free / 1e9:.1f} GB are free")
+    backend = config.backend if fits else PartitionBackend.auto
+    return replace(config, method=method, backend=backend)
 
 
 def assign_parts(
@@ -21,7 +46,7 @@ def assign_parts(
     scratch: Path | None = None,
     tables: FilesConfig | None = None,
 ) -> Array:
-    """[N] int32: the part of every node; deterministic for a graph, a method, a backend and a seed.
+    """[N] int32: the part of every node; deterministic for a graph, a method (other than auto), a backend and a seed.
 
     METIS needs disk space for about four times the topology, in `scratch` or in the system's temporary folder.
     `tables`: how the user's tables are written, partition.file among them.
@@ -33,7 +58,10 @@ def assign_parts(
     rng = seeding.partition_generator(config.seed)
     if config.method == PartitionMethod.random:
         return rng.permutation(np.arange(graph.num_nodes) % num_parts).astype(np.int32)
-    metis, types = choose_metis(config.backend), node_types(graph, config.balances)
+    types = node_types(graph, config.balances)
+    if config.method == PartitionMethod.stream:
+        return stream_parts(Topology(graph.indptr, graph.indices), num_parts, config.seed, types, scratch)
+    metis = choose_metis(config.backend)
     if config.method == PartitionMethod.metis:
         return metis.parts(graph, num_parts, config.seed, types, scratch)
     num_clusters = num_parts * config.clusters

@@ -69,7 +69,8 @@ class ProcessHub:
 
     def watch(self, names: dict[int, str]) -> None:
         """From here on none of these ranks may be silent or stand still; they may load or train as long as it takes."""
-        self.cluster.watch(names, self._limits, lambda message: interrupt(message, self._me), self._me.supervisor.beat)
+        me = self._me  # not this hub: a thread that watches would keep the links of a job that has failed open
+        self.cluster.watch(names, self._limits, lambda message: interrupt(message, me), me.supervisor.beat)
 
     def send(self, content: dict[str, Any], rank: int) -> None:
         send_json(self.cluster, content, rank)

@@ -49,7 +49,7 @@ def test_where_all_are_waited_for_every_failure_is_told() -> None:
 
 def test_a_link_that_is_given_up_holds_up_nobody_and_another_takes_its_place() -> None:
     waiters, never = Waiters(), threading.Event()
-    threading.Timer(0.2, waiters.give_up, [1, ValueError("silent")]).start()
+    threading.Timer(0.2, waiters.give_up, [1, "silent"]).start()
     failures = waiters.wait({1: [Work(until=never)], 2: [Work()]}, for_all=True)
     assert {link: str(error) for link, error in failures.items()} == {1: "silent"}
     assert waiters.wait({1: [Work()]}, for_all=True).keys() == {1}, "what was given up stays so"

@@ -12,7 +12,7 @@ from tests.helpers.settings import DEFAULT, changed_default, set_value
 
 LOCATIONS = {
     "cluster.interface", "cluster.key_file", "cluster.start", "run_dir", "partition.root", "checkpoint.dir",
-    "checkpoint.mirror", "evaluate.scratch", "init_from",
+    "checkpoint.mirror", "evaluate.scratch", "init_from", "dataset.memory",
 }  # fmt: skip
 
 

@@ -8,19 +8,20 @@ from pathlib import Path
 
 import pytest
 
-from llcg_dist.sampling import compiled
+from llcg_dist.data.kernel_cache import KernelModule
+from llcg_dist.sampling.compiled import KERNELS
 
 
 def test_kernels_that_are_not_compiled_do_not_pass_for_compiled_ones(monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = compiled.cache_folder()
+    folder = KERNELS.cache_folder()
     monkeypatch.setenv("NUMBA_DISABLE_JIT", "0")
-    assert compiled.cache_folder() == folder
+    assert KERNELS.cache_folder() == folder
     monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
-    assert compiled.cache_folder() != folder
+    assert KERNELS.cache_folder() != folder
 
 
 def test_every_process_finds_the_same_folder() -> None:
-    command = [sys.executable, "-c", "from llcg_dist.sampling.compiled import cache_folder; print(cache_folder())"]
+    command = [sys.executable, "-c", "from llcg_dist.sampling.compiled import KERNELS; print(KERNELS.cache_folder())"]
     folders = {
         subprocess.run(command, env=os.environ | {"PYTHONHASHSEED": seed}, capture_output=True, check=True).stdout
         for seed in "012"
@@ -34,16 +35,16 @@ def test_where_no_folder_can_be_written_a_warning_says_so(
     (tmp_path / "file").touch()
     monkeypatch.setenv("LLCG_KERNEL_CACHE", str(tmp_path / "file"))
     with caplog.at_level(logging.WARNING, "llcg_dist"):
-        assert compiled.ensure_compiled() is None
+        assert KERNELS.ensure_compiled() is None
     assert "Set LLCG_KERNEL_CACHE" in caplog.text
 
 
 def test_the_folder_is_that_of_the_source(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    here = compiled.cache_folder()
+    here = KERNELS.cache_folder()
     changed = tmp_path / "kernels.py"
     changed.write_text("other")
-    monkeypatch.setattr(compiled, "_SOURCE", changed)
-    assert compiled.cache_folder() != here
+    monkeypatch.setattr(KernelModule, "source", changed)
+    assert KERNELS.cache_folder() != here
     monkeypatch.delenv("LLCG_KERNEL_CACHE", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert compiled.cache_folder().parent == tmp_path / "llcg_dist"
+    assert KERNELS.cache_folder().parent == tmp_path / "llcg_dist"

@@ -5,17 +5,23 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
-from llcg_dist.config.dataset import DatasetConfig
+from llcg_dist.config.dataset import BoundedConfig, DatasetConfig
 from llcg_dist.data.graph import Graph
 from llcg_dist.data.subset import sample_nodes
+from llcg_dist.data.workspace import Workspace
 
 _OWN_SOURCES = {"files": "files", "pyg": "saved_data", "own": "own", "memory": "memory"}
 """{source of users' own graphs: module of this package}."""
 
 
-def load_dataset(config: DatasetConfig) -> Graph:
-    """Loads or generates the graph, takes the sample that dataset.subset asks for, and validates the result."""
-    graph = _loader(config.source)(config)
+def load_dataset(config: DatasetConfig, workspace: Workspace | None = None) -> Graph:
+    """Loads or generates the graph, takes the sample that dataset.subset asks for, and validates the result.
+
+    Sources of graphs that may be larger than memory put them together in the workspace (a temporary one by default) and
+    return arrays that are mapped from its files.
+    """
+    load = _loader(config.source)
+    graph = load(config, workspace) if isinstance(config, BoundedConfig) else load(config)
     if config.subset is not None:
         graph = sample_nodes(graph, config.subset, config.seed)
     return graph.validate(f"dataset={config.source}")
@@ -44,14 +50,14 @@ def _own_source(source: str) -> ModuleType | None:
     return import_module(f"{__package__}.{name}") if name else None
 
 
-def _loader(source: str) -> Callable[[Any], Graph]:
+def _loader(source: str) -> Callable[..., Graph]:
     """The load function of a source, imported when called: ranks read the store and need no pandas, PyG or ogb."""
     if own := _own_source(source):
-        load: Callable[[Any], Graph] = own.load
+        load: Callable[..., Graph] = own.load
         return load
     from llcg_dist.data.datasets import mag240m, ogbn, pyg, synthetic
 
-    loaders: dict[str, Callable[[Any], Graph]] = {
+    loaders: dict[str, Callable[..., Graph]] = {
         "synthetic": synthetic.generate,
         "mag240m": mag240m.load,
         **dict.fromkeys(pyg.SOURCES, pyg.load),

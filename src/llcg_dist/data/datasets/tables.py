@@ -1,7 +1,7 @@
 """Reading of the user's CSV, Parquet and .npy files, with errors that name the file, row and column."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from llcg_dist.errors import UserError, one_line
 
 @dataclass(frozen=True)
 class Table:
-    """A file of delimited text or a Parquet file in memory.
+    """A file of delimited text or a Parquet file in memory, or some rows of a Parquet file.
 
     Empty cells are missing values; the words NA, nan and null are plain text.
     """
@@ -29,6 +29,8 @@ class Table:
     """What the columns are called."""
     unread_numbers: Sequence[str] = ()
     """Columns of numbers that were left out."""
+    first_row: int = 0
+    """Where in the file these rows begin."""
 
     @property
     def columns(self) -> list[str]:
@@ -39,6 +41,7 @@ class Table:
 
     def location(self, row: int) -> str:
         """The file, and the line of a CSV as editors count (its header is line 1) or the row of a Parquet from 0."""
+        row += self.first_row
         return f"{self.path}: line {row + 2}" if is_csv(self.path) else f"{self.path}: row {row}"
 
     def require_no_empty(self, column: str) -> None:
@@ -73,6 +76,22 @@ def read_table(
 
     Columns named in `text` are read as text, so that 007 keeps its zeros. `only_roles` leaves out all others.
     """
+    (table,) = read_pieces(path, config, roles, text, only_roles)
+    return table
+
+
+def read_pieces(
+    path: Path,
+    config: FilesConfig,
+    roles: Sequence[str],
+    text: Sequence[str] = (),
+    only_roles: bool = False,
+    cells: int | None = None,
+) -> Iterator[Table]:
+    """The rows of a table in order, at least one piece: those of a Parquet file with about `cells` cells each.
+
+    Delimited text is one piece: what a column holds, numbers or words, is known only after the last line.
+    """
     require_file(path)
     if not is_csv(path) and path.suffix != ".parquet":
         raise UserError(f"{path}: unknown kind of file; must end in {', '.join(SUFFIXES)} or .parquet")
@@ -86,15 +105,31 @@ def read_table(
         if is_csv(path):
             frame = read_cells(path, config, text)
             numbers = [name for name in columns if is_numeric_dtype(frame[name]) and frame[name].notna().any()]
-            frame = frame[wanted]
+            frames = iter([frame[wanted]])
         else:
-            frame, numbers = _read_parquet(path, wanted), _numeric_columns(path, columns)
-    except UserError:
+            frames, numbers = _read_parquet(path, wanted, cells), _numeric_columns(path, columns)
+        first_row = 0
+        for frame in frames:
+            unread = [name for name in numbers if name not in wanted]
+            yield Table(path, frame, config.columns, unread, first_row)
+            first_row += len(frame)
+    except (UserError, MemoryError):
         raise
     except Exception as error:  # on a damaged file the parsers raise almost anything
         kind = "CSV" if is_csv(path) else "Parquet"
         raise UserError(f"{path}: not a readable {kind} file ({one_line(error)})") from None
-    return Table(path, frame, config.columns, [name for name in numbers if name not in wanted])
+
+
+def num_rows(path: Path) -> int:
+    """Of a Parquet file, by its footer; 0 for others, which are read at once."""
+    if path.suffix != ".parquet":
+        return 0
+    import pyarrow.parquet
+
+    try:
+        return int(pyarrow.parquet.read_metadata(path).num_rows)
+    except Exception as error:
+        raise UserError(f"{path}: not a readable Parquet file ({one_line(error)})") from None
 
 
 def _columns(path: Path, config: FilesConfig, example: Sequence[str]) -> list[str]:
@@ -114,13 +149,25 @@ def _columns(path: Path, config: FilesConfig, example: Sequence[str]) -> list[st
     return [column for column in columns if column not in config.columns.ignore]
 
 
-def _read_parquet(path: Path, columns: list[str]) -> pd.DataFrame:
+def _read_parquet(path: Path, columns: list[str], cells: int | None) -> Iterator[pd.DataFrame]:
+    """The rows in pieces of about so many cells, or all at once."""
+    import pyarrow
     import pyarrow.parquet
 
-    table = pyarrow.parquet.read_table(path, columns=columns)
+    if cells is None or num_rows(path) == 0:
+        yield _frame(pyarrow.parquet.read_table(path, columns=columns))
+        return
+    rows = max(1, cells // len(columns))
+    with pyarrow.parquet.ParquetFile(path, buffer_size=1 << 20) as file:
+        for group in range(file.num_row_groups):  # Arrow holds what it has read of a group until its iterator ends
+            for batch in file.iter_batches(rows, row_groups=[group], columns=columns, use_threads=False):
+                yield _frame(pyarrow.Table.from_batches([batch]).select(columns))
+
+
+def _frame(table: Any) -> pd.DataFrame:
     table.validate(full=True)  # a damaged page can hold invalid UTF-8, which otherwise fails only when it is read
     frame = table.to_pandas(ignore_metadata=True)
-    categorical = [column for column in columns if isinstance(frame[column].dtype, pd.CategoricalDtype)]
+    categorical = [column for column in frame.columns if isinstance(frame[column].dtype, pd.CategoricalDtype)]
     return frame.astype(dict.fromkeys(categorical, object))
 
 

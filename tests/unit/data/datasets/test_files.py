@@ -93,7 +93,9 @@ def test_npy(tmp_path: Path) -> None:
         np.save(tmp_path / "features.npy", table.astype(dtype))
         graph = loaded(tmp_path, edges=tmp_path / "edges.npy", features=tmp_path / "features.npy")
         assert as_dict(graph) == expected(NUMBERS)
-        assert isinstance(graph.features, np.memmap) == (dtype != np.float64)
+        assert isinstance(graph.features, np.memmap)
+        stays_where_it_is = Path(str(graph.features.filename)) == tmp_path / "features.npy"
+        assert stays_where_it_is == (dtype != np.float64)
         assert graph.features.dtype == (np.float32 if dtype == np.float64 else dtype)
         assert "node" not in graph.names
 

@@ -54,29 +54,14 @@ class Cluster:
     ) -> None:
         """`backend` is cluster.backend; which it becomes, and who is rank 0, follows from the resources of all. With a
         `ticket` there is no link yet."""
-        rank, self.size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-        limit = self._limit = timedelta(seconds=join_timeout)
+        self.size, self._limit = int(os.environ["WORLD_SIZE"]), timedelta(seconds=join_timeout)
         resources = resources or RankResources()
-        own_resources, self._key = describe(resources), resources.key
+        self._key = resources.key
         self.ledger, self.received_bytes, self.round = ledger, 0, 0
         self.seal_bytes = SEAL_BYTES if self._key else 0
         """What sealing adds to a message."""
         try:
-            self._store = connect_store(limit, rank == 0, self._key)
-            self._prefix = ticket.prefix if ticket else fresh_prefix(self._store, rank, self.size, join_timeout)
-            self._start_store = dist.PrefixStore(self._prefix, self._store)
-            if ticket is None:
-                follows = partial(decide, backend, self._key is not None)
-                decision = negotiate(self._start_store, rank, self.size, own_resources, follows, join_timeout)
-                ticket = Ticket(self._prefix, decision)
-            self.ticket, decision = ticket, ticket.decision
-            self.server = int(decision["server"])
-            """The number that torchrun gave to the server; to us it is rank 0."""
-            self.rank, self.backend = swapped_rank(rank, self.server), str(decision["backend"])
-            scope = Scope(self._prefix, self._key, decision["cipher"]) if self._key else None
-            self._maker = LinkMaker(self.rank, self.backend, self._start_store, scope)
-            first = range(1, self.size) if self.rank == 0 else [0]
-            self._links = {} if ticket.incarnation else {other: self._link(other, limit) for other in first}
+            self._join(int(os.environ["RANK"]), backend, describe(resources), ticket)
         except UserError as error:
             self._store.set(REFUSED, str(error))
             raise
@@ -91,6 +76,24 @@ class Cluster:
         self._pending: list[tuple[int, Any]] = []
         """Sent or expected, and not waited for yet; the buffers stay as they are until the next wait."""
         self.wire_device = "cuda" if "nccl" in self.backend else "cpu"
+
+    def _join(self, rank: int, backend: str, says: dict[str, Any], ticket: Ticket | None) -> None:
+        """Finds the other ranks through the store, agrees with them on who serves and how, and makes the links."""
+        seconds = self._limit.total_seconds()
+        self._store = connect_store(self._limit, rank == 0, self._key)
+        self._prefix = ticket.prefix if ticket else fresh_prefix(self._store, rank, self.size, seconds)
+        self._start_store = dist.PrefixStore(self._prefix, self._store)
+        if ticket is None:
+            follows = partial(decide, backend, self._key is not None)
+            ticket = Ticket(self._prefix, negotiate(self._start_store, rank, self.size, says, follows, seconds))
+        self.ticket, decision = ticket, ticket.decision
+        self.server = int(decision["server"])
+        """The number that torchrun gave to the server; to us it is rank 0."""
+        self.rank, self.backend = swapped_rank(rank, self.server), str(decision["backend"])
+        scope = Scope(self._prefix, self._key, decision["cipher"]) if self._key else None
+        self._maker = LinkMaker(self.rank, self.backend, self._start_store, scope)
+        first = range(1, self.size) if self.rank == 0 else [0]
+        self._links = {} if ticket.incarnation else {other: self._link(other, self._limit) for other in first}
 
     @property
     def peers(self) -> Sequence[int]:

@@ -71,7 +71,7 @@ def test_a_signal_just_after_the_last_moment_of_a_job_is_caught(monkeypatch: pyt
         process.ignore_signals()
         raise Stopped(signal.SIGTERM)
 
-    monkeypatch.setattr(train, "_run_and_explain", lambda overrides: 0)
+    monkeypatch.setattr(train, "_explained", lambda me, action: 0)
     monkeypatch.setattr(train, "ignore_signals", meets_a_signal)
     try:
         assert train.main([]) == 143

@@ -6,15 +6,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch.distributed as dist
 
 from llcg_dist.cli.launch import hosts
 from llcg_dist.cli.launch.hosts import JobStore
-from llcg_dist.comm import torch_dist
-from llcg_dist.comm.torch_dist import Cluster
+from llcg_dist.comm import job_board
+from llcg_dist.comm.job_board import JobBoard
+from llcg_dist.comm.link_maker import LinkMaker
 from llcg_dist.errors import UserError
 from llcg_dist.job import run_dir
 from llcg_dist.job.run_dir import RunLock
@@ -27,11 +27,11 @@ def within(seconds: float) -> Iterator[None]:
     assert time.monotonic() - started < seconds
 
 
-def test_gloo_waits_for_a_rank_that_does_not_connect_as_long_as_ranks_may_join() -> None:
-    cluster: Any = object.__new__(Cluster)
-    cluster._device = dist.ProcessGroupGloo.create_device(interface="lo")
+def test_gloo_waits_for_a_rank_that_does_not_connect_as_long_as_ranks_may_join(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GLOO_SOCKET_IFNAME", "lo")
+    maker = LinkMaker(0, "gloo", dist.HashStore(), None)
     with within(20), pytest.raises(RuntimeError, match="(?i)time"):
-        cluster._gloo(dist.HashStore(), 0, 2, timedelta(seconds=1))
+        maker.link(1, timedelta(seconds=1), 0)
 
 
 def test_a_rank_that_ends_does_not_wait_for_a_store_that_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -42,12 +42,11 @@ def test_a_rank_that_ends_does_not_wait_for_a_store_that_hangs(monkeypatch: pyte
         def check(self, keys: list[str]) -> bool:
             return bool(threading.Event().wait(60))
 
-    cluster: Any = object.__new__(Cluster)
-    cluster._job_store = Hangs()
-    monkeypatch.setattr(torch_dist, "_STORE_SECONDS", 0.2)
+    board = JobBoard(Hangs(), Hangs(), 2)
+    monkeypatch.setattr(job_board, "_STORE_SECONDS", 0.2)
     with within(20):
-        cluster.record_failure("a reason")
-        assert cluster.wait_for_failure(0.2) is None
+        board.record_failure("a reason")
+        assert board.wait_for_failure(0.2) is None
 
 
 def test_the_head_does_not_wait_for_ever_for_hosts_that_are_gone(monkeypatch: pytest.MonkeyPatch) -> None:

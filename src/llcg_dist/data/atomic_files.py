@@ -1,6 +1,5 @@
 """Atomic writes of files and folders: a reader sees the complete old content or the complete new one."""
 
-import errno
 import json
 import os
 import shutil
@@ -13,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from llcg_dist.data.array_writer import ArrayWriter, is_content_of
+from llcg_dist.data.array_writer import ArrayWriter, is_content_of, naming
 from llcg_dist.data.rows import Array, row_slices
 from llcg_dist.errors import UserError
 
@@ -69,16 +68,6 @@ def write_bytes(path: Path, content: bytes) -> None:
         raise
 
 
-@contextmanager
-def naming(path: Path) -> Iterator[None]:
-    """An OSError in the block names this file: those of a full disk name none, and NumPy's have no reason either."""
-    try:
-        yield
-    except OSError as error:
-        reason = error.strerror or f"not all of it could be written ({error})"
-        raise OSError(error.errno or errno.ENOSPC, reason, str(path)) from error
-
-
 def save_array(path: Path, array: Array, dtype: npt.DTypeLike | None = None) -> None:
     """Writes the .npy file that np.save would, in chunks of rows: the array may be larger than memory, or lazy.
 
@@ -87,11 +76,10 @@ def save_array(path: Path, array: Array, dtype: npt.DTypeLike | None = None) -> 
     saved_dtype = np.dtype(dtype or array.dtype)
     if saved_dtype == array.dtype and is_content_of(array, path):
         return
-    with naming(path):
-        writer = ArrayWriter(path, saved_dtype, array.shape[1:])
-        for rows in row_slices(array):
-            writer.append(array[rows])
-        writer.finish()
+    writer = ArrayWriter(path, saved_dtype, array.shape[1:])
+    for rows in row_slices(array):
+        writer.append(array[rows])
+    writer.finish()
 
 
 def _sync(path: Path) -> None:

@@ -18,7 +18,7 @@ from llcg_dist.data.rows import Array
 from llcg_dist.errors import UserError
 
 _BYTES, _BYTES_PER_ENTRY = 280_000_000, 54
-"""METIS's memory, measured on graphs of up to 124 million entries (docs/performance.md)."""
+"""METIS's memory, measured on graphs of up to 124 million entries (bench.scale)."""
 
 
 def metis_bytes(num_entries: int) -> int:

@@ -1,11 +1,11 @@
 """The table that compares a finished run with the finished runs in the folders next to it; loggers show it as text."""
 
-import json
 from pathlib import Path
 from typing import Any
 
 from llcg_dist.records.console import summary_table
 from llcg_dist.records.loggers.base import Table
+from llcg_dist.records.reading import read_object
 
 _MAX_OTHER_RUNS = 20
 
@@ -16,11 +16,11 @@ def compare(summary: dict[str, Any], run_dir: Path) -> Table:
     names, summaries = [run_dir.name], [summary]
     for path in sorted(others, key=lambda path: -path.stat().st_mtime)[:_MAX_OTHER_RUNS]:
         try:
-            other = json.loads(path.read_text())
+            other = read_object(path) or {}
             if other["dataset"] == summary["dataset"]:
                 summary_table([other])  # raises KeyError where a column is missing
                 names, summaries = [*names, path.parent.name], [*summaries, other]
-        except (OSError, ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError):
             continue
     header, rows = summary_table(summaries)
     return Table(["run", *header], [[name, *row] for name, row in zip(names, rows, strict=True)])

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from llcg_dist.data.array_writer import ArrayWriter
+from llcg_dist.data.array_writer import ArrayWriter, naming
 from llcg_dist.data.atomic_files import save_array
 from llcg_dist.data.csr import Topology, columns_of_keys, index_dtype, sort_keys
 from llcg_dist.data.rows import Array
@@ -102,12 +102,14 @@ class _Buckets:
         keys = keys[np.argsort(bucket, kind="stable")]  # of 16 bits: a radix sort
         for file, first, last in zip(self._files, np.append(0, ends[:-1]), ends, strict=True):
             if last > first:
-                keys[first:last].tofile(file)
+                with naming(Path(file.name)):
+                    keys[first:last].tofile(file)
 
     def close(self) -> list[tuple[Path, int, int]]:
         """(path, first row, last row) of every bucket, by ascending rows."""
         for file in self._files:
-            file.close()
+            with naming(Path(file.name)):
+                file.close()
         starts = range(self._first, self._last, self._width)
         ranges = [(start, min(start + self._width, self._last)) for start in starts]
         return [(Path(file.name), first, last) for file, (first, last) in zip(self._files, ranges, strict=True)]

@@ -42,11 +42,11 @@ lint: setup  ## ruff (rules and format) and mypy
 SIDE_BY_SIDE := $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder
 ALONE := $(BIN)/pytest
 
-test: lint  ## the gate: lint, types, unit tests and real multi-process tests (twelve minutes)
+test: lint  ## the gate: lint, types, unit tests and real multi-process tests (about fifteen minutes on two cores)
 	$(SIDE_BY_SIDE) -m "not (full or alone or performance)" tests
 	$(ALONE) -m "(alone or performance) and not full" tests
 
-test-unit: setup  ## unit and fuzz tests only, without lint (three minutes)
+test-unit: setup  ## unit and fuzz tests only, without lint (three to four minutes)
 	$(SIDE_BY_SIDE) -m "not (full or alone or performance)" tests/unit tests/fuzz
 
 # With another Python, in an environment of its own.

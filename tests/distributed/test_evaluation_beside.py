@@ -44,6 +44,7 @@ def test_records_and_models_are_those_of_one_process(undisturbed: Path) -> None:
     assert all(row["cpu_evaluate"] > 0 for row in rows(run_dir))
 
 
+@pytest.mark.full
 def test_under_plain_torchrun(undisturbed: Path) -> None:
     folders, run_dir = settings(undisturbed, "torchrun")
     outcome = torchrun(3, "-m", "llcg_dist.train", *JOB, *folders, "cluster.sealed=false")
@@ -94,6 +95,7 @@ def test_auto_changes_which_rounds_are_scored_and_nothing_else(undisturbed: Path
     assert scored == {round_: expected[round_] for round_ in scored}
 
 
+@pytest.mark.full
 def test_early_stopping_ends_at_the_same_round(undisturbed: Path) -> None:
     alone = on_loopback(undisturbed.parent, "stops", *STOPPING)
     folders, run_dir = settings(undisturbed, "stops_beside")

@@ -20,6 +20,8 @@ from tests.helpers.run_files import rows, summary
 from tests.helpers.training import train_in_process
 from tests.helpers.wordnet import FILES, FRAMES
 
+pytestmark = pytest.mark.full  # two minutes of jobs
+
 
 @pytest.fixture(scope="module")
 def user(tmp_path_factory: pytest.TempPathFactory) -> User:

@@ -11,6 +11,8 @@ import pytest
 from tests.helpers.jobs import llcg_in_process
 from tests.helpers.wordnet import COLUMNS, FILES, MASKS, Files
 
+pytestmark = pytest.mark.full  # two minutes of jobs
+
 SMALL = ["cluster.num_machines=3", "dataset.name=verben"]
 
 

@@ -111,6 +111,7 @@ def test_a_requeued_slurm_job_ends_with_the_same_bits(slurm: Slurm, tmp_path: Pa
     assert model_bytes(run_dir) == undisturbed
 
 
+@pytest.mark.full
 def test_a_sweep_through_submitit_runs_on_slurm(slurm: Slurm, tmp_path: Path) -> None:
     """One SLURM job per configuration, on two nodes each; the one that cannot work is not submitted."""
     command = [str(BIN / "llcg"), "train", "-m", "experiment=tiny", "algorithm.K=1,2,0"]

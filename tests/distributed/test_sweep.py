@@ -22,6 +22,7 @@ def started(outcome: Outcome) -> set[str]:
     return {line.removesuffix(": started") for line in outcome.out.splitlines() if line.endswith(": started")}
 
 
+@pytest.mark.full
 def test_a_killed_sweep_of_twelve_runs_only_the_missing_jobs(tmp_path: Path) -> None:
     command = ["train", "-m", *TINY, "algorithm.K=1,2,4", "algorithm.S=0,1", "seed=0,1"]
     names = {f"algorithm.K={K},algorithm.S={S},seed={seed}" for K in (1, 2, 4) for S in (0, 1) for seed in (0, 1)}

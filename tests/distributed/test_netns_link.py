@@ -15,6 +15,7 @@ JOB = ["experiment=tiny", "num_rounds=200", f"cluster.timeout={TIMEOUT}", "clust
 
 
 @pytest.mark.alone
+@pytest.mark.full
 def test_a_cut_link_costs_time_only(tmp_path: Path) -> None:
     undisturbed = on_loopback(tmp_path, "undisturbed", *JOB)
     settings = [*JOB, f"partition.root={tmp_path}/parts", f"run_dir={tmp_path}/run"]

@@ -26,8 +26,14 @@ def own_model(tmp_path: Path, rank: int, *more: str, **options: bool) -> Outcome
     return finish(job, limit=400)
 
 
+STUCK = [
+    (0, False, "off"),
+    *(pytest.param(*stuck, marks=pytest.mark.full) for stuck in [(2, True, "auto"), (0, True, "on")]),
+]
+
+
 @pytest.mark.alone
-@pytest.mark.parametrize(("rank", "in_c", "process"), [(2, True, "auto"), (0, False, "off"), (0, True, "on")])
+@pytest.mark.parametrize(("rank", "in_c", "process"), STUCK)
 def test_a_stuck_rank_is_named_and_the_job_ends(tmp_path: Path, rank: int, in_c: bool, process: str) -> None:
     """A machine in round 2 of its steps, and the server in an evaluation, which may be in a process of its own: then
     the server goes on until it has to wait for it. Before there was this limit the others waited without end."""
@@ -52,6 +58,7 @@ def test_an_exception_is_one_line_with_rank_and_part(tmp_path: Path, rank: int) 
     assert "in _misbehave" in (tmp_path / "run" / "logs" / log).read_text()
 
 
+@pytest.mark.full
 @pytest.mark.alone
 def test_a_disk_that_does_not_answer(tmp_path: Path) -> None:
     """A pipe that nobody reads takes the place of a machine's checkpoint: opening it does not return."""

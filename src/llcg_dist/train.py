@@ -1,5 +1,6 @@
 """What a rank runs: `torchrun … -m llcg_dist.train [overrides]`. Rank 0 is the server, ranks 1..P are the machines."""
 
+import contextlib
 import logging
 import os
 import sys
@@ -110,6 +111,7 @@ def _fail(me: Rank, message: str, exit_code: int) -> int:
 
 if __name__ == "__main__":
     code = main(sys.argv[1:])
-    sys.stdout.flush()
+    with contextlib.suppress(OSError):  # a full disk must not hide the exit code
+        sys.stdout.flush()
     # Not sys.exit: after a failure, torch's own threads may still wait for ranks that are gone.
     os._exit(code)

@@ -1,5 +1,6 @@
 """Console output: a live progress line on a terminal, a line per round elsewhere, a closing table, one-line errors."""
 
+import contextlib
 import re
 import shutil
 import sys
@@ -33,7 +34,8 @@ def say(line: str) -> None:
 def print_error(message: str) -> None:
     """Prints the message to stderr, as one line that begins with `llcg: error:`."""
     one_line = " ".join(message.split())
-    print(f"{ERROR_PREFIX}{printable(one_line)}", file=sys.stderr, flush=True)
+    with contextlib.suppress(OSError):  # a log on a full disk, a closed terminal: the exit code still says it
+        print(f"{ERROR_PREFIX}{printable(one_line)}", file=sys.stderr, flush=True)
 
 
 def end_progress_line() -> None:

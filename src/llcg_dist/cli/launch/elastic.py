@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from torch.distributed import DistError
-from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs, SignalException, Std
+from torch.distributed.elastic.multiprocessing import SignalException, Std
 from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
 from torch.distributed.elastic.rendezvous import (
     RendezvousClosedError,
@@ -33,6 +33,7 @@ from llcg_dist.cli.launch import rendezvous
 from llcg_dist.cli.launch.failures import report_failure, report_launcher_error
 from llcg_dist.cli.launch.forked import fork_server, run_rank
 from llcg_dist.cli.launch.hosts import Hosts, JobStore
+from llcg_dist.cli.launch.log_files import LogFiles
 from llcg_dist.cli.launch.torch_logging import silence_torchrun
 from llcg_dist.comm.job_key import KEY_VARIABLE, hold_key, launchers_key
 from llcg_dist.comm.job_store import ignored_values
@@ -154,7 +155,7 @@ def _launch_config(
         max_restarts=cluster.max_restarts,
         shutdown_timeout=_SHUTDOWN_SECONDS,
         start_method="forkserver",
-        logs_specs=DefaultLogsSpecs(log_dir=str(log_dir), redirects=redirects),
+        logs_specs=LogFiles(log_dir, redirects),
     )
 
 

@@ -4,6 +4,7 @@ Importing torch, PyG and numba takes three seconds of a core: nine ranks that ea
 slowly.
 """
 
+import contextlib
 import multiprocessing
 import os
 import signal
@@ -38,7 +39,8 @@ def run_rank(overrides: Sequence[str], variables: Mapping[str, str]) -> None:
     os.environ.update(variables)
     show_command_line([sys.executable, "-m", "llcg_dist.train", *overrides], os.environ)
     code = main(overrides)
-    sys.stdout.flush()
+    with contextlib.suppress(OSError):  # a full disk: torch would leave half an error file that fails the launcher
+        sys.stdout.flush()
     if code:
         os._exit(code)  # not sys.exit: after a failure torch's threads may still wait for ranks that are gone
     # The rank is done, but the launcher terminates it only when all ranks are: main has left SIGTERM ignored.

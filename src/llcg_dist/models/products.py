@@ -50,7 +50,7 @@ class _DstRowsAndProduct(torch.autograd.Function):
 
 
 def sparse_product(matrix: SparseMatrix, x: Tensor) -> Tensor:
-    """[rows, width]: a sparse matrix [rows, columns] times x [columns, width]; differentiable in x, not in the matrix."""
+    """[rows, width]: matrix [rows, columns] times x [columns, width]; differentiable in x, not in the matrix."""
     return _SparseProduct.apply(x, matrix)
 
 
@@ -64,7 +64,12 @@ def _dst_rows_and_product(matrix: SparseMatrix, x: Rows) -> tuple[Tensor, Tensor
 
 
 def layer_products(
-    matrix: SparseMatrix, x: Rows, weight: Tensor, bias: Tensor, self_weight: Tensor | None = None, dst: Tensor | None = None
+    matrix: SparseMatrix,
+    x: Rows,
+    weight: Tensor,
+    bias: Tensor,
+    self_weight: Tensor | None = None,
+    dst: Tensor | None = None,
 ) -> Tensor:
     """[rows, out]: matrix [rows, columns] · x [columns, in] · weight^T [in, out] + bias [out].
 

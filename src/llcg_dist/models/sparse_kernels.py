@@ -43,5 +43,7 @@ def sorted_transpose(matrix: SparseMatrix) -> SparseMatrix:
     column, order = matrix.indices.sort(stable=True)
     numbers = torch.arange(rows, dtype=kind, device=device)
     row = torch.repeat_interleave(numbers, matrix.indptr.diff(), output_size=len(column))
-    indptr = torch.searchsorted(column, torch.arange(columns + 1, dtype=kind, device=device), out_int32=kind == torch.int32)
+    indptr = torch.searchsorted(
+        column, torch.arange(columns + 1, dtype=kind, device=device), out_int32=kind == torch.int32
+    )
     return SparseMatrix(indptr, row.index_select(0, order), matrix.values.index_select(0, order), (columns, rows))

@@ -16,6 +16,7 @@ from torch import Tensor
 from llcg_dist.data.csr import Topology
 from llcg_dist.data.feature_rows import Rows
 from llcg_dist.data.graph import Graph
+from llcg_dist.data.upload import upload
 from llcg_dist.sampling.sparse_matrix import SparseMatrix
 
 warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta state")
@@ -57,12 +58,13 @@ class Block:
         """x [num_src, ...] -> the rows [num_dst, ...] of the destination nodes."""
         return x[: self.num_dst] if self.dst is None else x[self.dst]
 
-    def to(self, device: str) -> "Block":
-        """The block with its tensors on this device."""
+    def to(self, device: str, degree: Tensor | None = None) -> "Block":
+        """The block with its tensors on this device; `degree`: what is there already."""
         if self.indptr.device.type == torch.device(device).type:
             return self
-        indptr, indices, degree = (tensor.to(device) for tensor in (self.indptr, self.indices, self.degree))
-        dst = None if self.dst is None else self.dst.to(device)
+        indptr, indices = upload(self.indptr, device), upload(self.indices, device)
+        degree = upload(self.degree, device) if degree is None else degree
+        dst = None if self.dst is None else upload(self.dst, device)
         return replace(self, indptr=indptr, indices=indices, degree=degree, dst=dst)
 
     def within_parts(self, part: Tensor, degree: Tensor) -> "Block":
@@ -122,8 +124,8 @@ class Block:
         return _WithSelfLoops(indptr, indices, self_loop, neighbour, row)
 
     def _for_each_entry(self, of_row: Tensor) -> Tensor:
-        """[entries]: of_row [num_dst] repeated for every entry of its row. Their number is known: without it a GPU would
-        have to be waited for."""
+        """[entries]: of_row [num_dst] repeated for every entry of its row. Their number is given: to count them a GPU
+        would have to be waited for."""
         return torch.repeat_interleave(of_row, self.indptr.diff(), output_size=len(self.indices))
 
     def _matrix(self, indptr: Tensor, indices: Tensor, values: Tensor) -> SparseMatrix:
@@ -143,8 +145,8 @@ class Subgraph(Block):
     edges_per_hop: tuple[int, ...] = ()
     """Counted before the block leaves the CPU; empty: not counted yet."""
 
-    def to(self, device: str) -> "Subgraph":
-        moved = super().to(device)
+    def to(self, device: str, degree: Tensor | None = None) -> "Subgraph":
+        moved = super().to(device, degree)
         assert isinstance(moved, Subgraph)
         return moved if moved is self else replace(moved, edges_per_hop=self._count_edges())
 

@@ -24,9 +24,7 @@ class SparseMatrix:
 
     def tensor(self) -> Tensor:
         """The same as a torch CSR tensor, which shares its memory."""
-        return torch.sparse_csr_tensor(
-            self.indptr, self.indices, self.values, size=self.shape, check_invariants=False
-        )
+        return torch.sparse_csr_tensor(self.indptr, self.indices, self.values, size=self.shape, check_invariants=False)
 
     def to_dense(self) -> Tensor:
         return self.tensor().to_dense()

@@ -16,9 +16,7 @@ from llcg_dist.models.products import (
 from llcg_dist.sampling.sparse_matrix import SparseMatrix
 
 
-def random_matrix(
-    rows: int, columns: int, share: float, seed: int, dtype: torch.dtype = torch.float64
-) -> SparseMatrix:
+def random_matrix(rows: int, columns: int, share: float, seed: int, dtype: torch.dtype = torch.float64) -> SparseMatrix:
     generator = torch.Generator().manual_seed(seed)
     values = torch.randn(rows, columns, generator=generator, dtype=dtype)
     found = (values * (torch.rand(rows, columns, generator=generator) < share)).to_sparse_csr()

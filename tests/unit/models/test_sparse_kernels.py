@@ -37,7 +37,8 @@ def test_sorting_and_counting_give_the_same_transpose_to_the_last_bit(
 def test_a_backward_pass_off_the_cpu_reads_no_number_back() -> None:
     """The meta device has no numbers: whatever asks for one fails."""
     matrix = random_matrix(5, 7, 0.5, 0, torch.float32)
-    there = SparseMatrix(*(tensor.to("meta") for tensor in parts(matrix)), matrix.shape)
+    indptr, indices, values = (tensor.to("meta") for tensor in parts(matrix))
+    there = SparseMatrix(indptr, indices, values, matrix.shape)
     back = transposed(there)
     assert back.shape == (7, 5)
     assert [tensor.shape for tensor in parts(back)] == [tensor.shape for tensor in parts(transposed(matrix))]

@@ -75,8 +75,8 @@ class BytesTransport:
     ) -> None:
         self._machines, self.num_machines, self._tamper = machines, len(machines), tamper
         self.rank_of_part = list(range(1, 1 + len(machines)))
-        self._down = [Envelope(0, content_bytes, "cpu") for _ in machines]
-        self._up = [Envelope(NUM_STATS, content_bytes, "cpu") for _ in machines]
+        self._down = [Envelope(0, content_bytes) for _ in machines]
+        self._up = [Envelope(NUM_STATS, content_bytes) for _ in machines]
 
     def send(self, packet: Packet, has_reply: bool, parts: Sequence[int]) -> None:
         for envelope in self._down:
@@ -97,6 +97,6 @@ class BytesTransport:
 
 
 def _transfer(packet: Packet, target: Envelope) -> None:
-    source = Envelope((target._stats).numel(), target._content.numel(), "cpu")
+    source = Envelope((target._stats).numel(), target._content.numel())
     message: Tensor = source.write(packet)
     target.bytes[: len(message)] = message

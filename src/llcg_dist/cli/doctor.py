@@ -1,4 +1,7 @@
-"""`llcg doctor [overrides]`: checks a job before it starts, and prints the findings. Exit code 2 if it cannot work."""
+"""`llcg doctor [overrides]`: checks a job before it starts, and prints the findings. Exit code 2 if it cannot work.
+
+`llcg doctor --gpu` compares every GPU of this host with its CPU.
+"""
 
 import os
 import sys
@@ -13,7 +16,7 @@ from llcg_dist.data.partition import ensure_store, store_path
 from llcg_dist.data.store import parts_on_disk, read_shard
 from llcg_dist.doctor import ERROR, OK, WARN, Finding, check_parts_and_memory, num_processes
 from llcg_dist.doctor.findings import format_bytes
-from llcg_dist.doctor.host import Host, this_host
+from llcg_dist.doctor.host import Host, num_gpus, this_host
 from llcg_dist.doctor.host_rules import check_host, check_precision, check_processes
 from llcg_dist.doctor.privacy_rules import check_privacy
 from llcg_dist.errors import UserError
@@ -21,10 +24,13 @@ from llcg_dist.records.console import print_error, say, table
 
 _ANSI_COLOURS = {OK: "32", WARN: "33", ERROR: "31"}
 _RANKS_HERE = "--ranks-here="
+_GPU = "--gpu"
 
 
 def doctor(arguments: Sequence[str]) -> int:
     """Prints the findings on host, parts and memory, and the predicted traffic; returns the exit code."""
+    if _GPU in arguments:
+        return _compare_gpus(arguments)
     config = load_config([argument for argument in arguments if not argument.startswith("--")])
     algorithm = build_algorithm(config)
     algorithm.local_steps()
@@ -48,13 +54,35 @@ def doctor(arguments: Sequence[str]) -> int:
     return 0
 
 
+def _compare_gpus(arguments: Sequence[str]) -> int:
+    """Takes one step of every model on each GPU, and prints how far it is from the CPU's; 1: too far."""
+    if len(arguments) > 1:
+        raise UserError(f"{_GPU}: takes no other argument; it looks at every GPU of this host")
+    if num_gpus() == 0:
+        import torch
+
+        raise UserError(f"{_GPU}: torch {torch.__version__} sees no GPU here; nothing was compared")
+    from llcg_dist.doctor.gpu import AGREES, compare  # the models take seconds to import
+
+    rows = [row for number in range(num_gpus()) for row in compare(f"cuda:{number}")]
+    cells = [[row.device, row.model, f"{row.step:.1e}", f"{row.logits:.1e}"] for row in rows]
+    say(table(["device", "model", "step", "logits"], cells))
+    wrong = [f"{row.model} on {row.device}" for row in rows if not row.agrees]
+    if wrong:
+        print_error(f"further from the CPU than {AGREES:g}: {', '.join(wrong)}")
+        return 1
+    say(f"{num_gpus()} GPU(s) agree with the CPU: no step and no logits differ by more than {AGREES:g}")
+    return 0
+
+
 def _ranks_here(arguments: Sequence[str], ranks: int) -> int:
     """The value of --ranks-here, all ranks by default; any other option is a UserError."""
     ranks_here = ranks
     for option in (argument for argument in arguments if argument.startswith("--")):
         value = option.removeprefix(_RANKS_HERE)
         if not option.startswith(_RANKS_HERE) or not value.isdecimal() or not 1 <= int(value) <= ranks:
-            raise UserError(f"{option}: the one option is --ranks-here=N with N from 1 to the job's {ranks} rank(s)")
+            rule = f"--gpu, or --ranks-here=N with N from 1 to the job's {ranks} rank(s)"
+            raise UserError(f"{option}: the options are {rule}")
         ranks_here = int(value)
     return ranks_here
 

@@ -81,12 +81,15 @@ why: 1+P ranks spread evenly over the nodes, the cores of each, and its memory w
 Submit from a folder that all nodes see. A sweep: llcg train -m hydra/launcher=submitit_slurm.
 More: llcg help launch.""",
     "doctor": """usage: llcg doctor [--ranks-here=N] [key=value ...]
+       llcg doctor --gpu
 
 Examines the job that `llcg train` would start with the same settings: host, versions, parts, memory, and the bytes
 that every method would send. Builds the parts where they are missing; starts nothing. Each finding says what to do.
 Exit code 0 if the job can work, 2 if it cannot.
 
   --ranks-here=N   so many of the ranks run on this host, rank 0 among them (default: all)
+  --gpu            instead of a job: take one step of every model on each GPU of this host, and compare it with the
+                   CPU's; exit code 1 if they differ by more than rounding, 2 if there is no GPU
 
 `llcg train --help` lists the settings.""",
     "report": """usage: llcg report PATH...

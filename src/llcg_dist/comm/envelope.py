@@ -35,10 +35,6 @@ class Packet:
     """Of the content, and the phase: for whom it is sent through. They do not cross in here."""
     phase: Phase = Phase.ROUND
 
-    @property
-    def label(self) -> Label:
-        return Label(self.kind, self.round, self.phase)
-
 
 class Envelope:
     """A buffer that any packet of one direction fits into. Gloo accepts a message shorter than the buffer it is
@@ -47,9 +43,9 @@ class Envelope:
     Made once and used in every round: memory that is new to a process costs as much time as filling it.
     """
 
-    def __init__(self, num_stats: int, content_bytes: int, device: str) -> None:
+    def __init__(self, num_stats: int, content_bytes: int) -> None:
         self._head = control_bytes(num_stats)
-        self.frame = FrameBuffer(self._head + content_bytes, device)
+        self.frame = FrameBuffer(self._head + content_bytes, self._head, lambda: int(self._header[-1]))
         self.bytes = self.frame.body
         self._header = self.bytes[: 8 * _HEADER].view(torch.int64)
         self._stats = self.bytes[8 * _HEADER : self._head].view(torch.float64)
@@ -63,14 +59,18 @@ class Envelope:
         self._stats.copy_(packet.stats) if packet.stats is not None else self._stats.zero_()
         if content is not None:
             self._content[:size].view(content.dtype).copy_(content)
-        return self.bytes if self.bytes.is_cuda else self.bytes[: self._head + size]  # NCCL wants equal sizes
+        return self.bytes[: self._head + size]
+
+    def label(self, packet: Packet) -> Label:
+        """Of the packet in this buffer."""
+        return Label(packet.kind, packet.round, packet.phase, self._head)
 
     def read(self) -> Packet:
         """The packet that arrived; its content lies in the buffer, to be used before the next arrives."""
         code, round_, durable_round, size = self._header.tolist()
         self._require_as_labelled(round_, size)
-        stats = self._stats.cpu() if len(self._stats) else None
-        return Packet(code, round_, durable_round, stats, self._content[:size].cpu() if size else None)
+        stats = self._stats if len(self._stats) else None
+        return Packet(code, round_, durable_round, stats, self._content[:size] if size else None)
 
     def _require_as_labelled(self, round_: int, size: int) -> None:
         """A sealed packet must say of itself what its frame says; otherwise a sender that has the key is wrong."""

@@ -11,6 +11,7 @@ as it is, without a frame.
 """
 
 import struct
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -40,6 +41,8 @@ class Label:
     round: int = 0
     phase: Phase = Phase.ROUND
     """For the ledger alone: it does not cross."""
+    head: int = 0
+    """So many bytes at the beginning say what follows them, which may take another way; 0: it crosses as one."""
 
 
 @dataclass(frozen=True)
@@ -94,8 +97,10 @@ class FrameBuffer:
     After it has arrived `body` holds it, from its first byte on, whether it was sealed or not.
     """
 
-    def __init__(self, capacity: int, device: str = "cpu") -> None:
-        self.whole = torch.zeros(SEAL_BYTES + capacity, dtype=torch.uint8, device=device)
+    def __init__(self, capacity: int, head: int = 0, following: Callable[[], int] = lambda: 0) -> None:
+        """`head`: bytes at the beginning of a message after whose arrival `following` tells how many follow."""
+        self.whole = torch.zeros(SEAL_BYTES + capacity, dtype=torch.uint8)
+        self.head, self.following = head, following
         self.body: Tensor = self.whole[HEADER_BYTES : HEADER_BYTES + capacity]
         self.header: Header | None = None
         """Of the message that arrived, where it was sealed."""

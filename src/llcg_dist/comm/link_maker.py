@@ -4,8 +4,10 @@ import os
 from datetime import timedelta
 from typing import Any
 
+import torch
 import torch.distributed as dist
 
+from llcg_dist.comm.gpu_path import GpuPath
 from llcg_dist.comm.links import Link, PlainLink, SealedLink
 from llcg_dist.comm.session import Scope, Session, new_salt
 from llcg_dist.comm.waiter import FOREVER
@@ -22,7 +24,7 @@ class LinkMaker:
         """A new link to this rank; one that is sealed has been proved to lead there."""
         store = dist.PrefixStore(f"link/{max(self._rank, other)}/{incarnation}", self._store)
         own = min(self._rank, 1)
-        plain = PlainLink(1 - own, self._gloo(store, own, 2, limit), _nccl(store, own, self._backend))
+        plain = PlainLink(1 - own, self._gloo(store, own, 2, limit), _gpu_path(store, own, self._backend))
         if self._scope is None:
             return plain
         link = SealedLink(plain, self._session(self._scope, store, other, limit, incarnation))
@@ -51,10 +53,11 @@ class LinkMaker:
         return dist.ProcessGroupGloo(store, rank, size, options)
 
 
-def _nccl(store: dist.Store, rank: int, backend: str) -> Any:
-    """For GPU tensors, where the backend has it; None otherwise."""
+def _gpu_path(store: dist.Store, rank: int, backend: str) -> GpuPath | None:
+    """Between this rank's GPU and the other's, where the backend has it; None otherwise."""
     if "nccl" not in backend:
         return None
     options = dist.ProcessGroupNCCL.Options()
     options._timeout = FOREVER
-    return dist.ProcessGroupNCCL(dist.PrefixStore("nccl", store), rank, 2, options)
+    group = dist.ProcessGroupNCCL(dist.PrefixStore("nccl", store), rank, 2, options)
+    return GpuPath(group, 1 - rank, f"cuda:{torch.cuda.current_device()}")

@@ -13,8 +13,11 @@ import torch
 from torch import Tensor
 
 from llcg_dist.comm.frame import HEADER_BYTES, SEAL_BYTES, FrameBuffer, Label, SealError
+from llcg_dist.comm.gpu_path import GpuPath
 from llcg_dist.comm.ledger import Kind, Phase
 from llcg_dist.comm.session import Session
+from llcg_dist.comm.waiter import FOREVER
+from llcg_dist.errors import ProtocolError
 
 PROOF = Label(Kind.SEALING, phase=Phase.HANDSHAKE)
 """The first message of a sealed link: without content, and the first that either end reads."""
@@ -34,29 +37,39 @@ class Link(Protocol):
 
 
 class PlainLink:
-    """Messages as they are. CPU tensors cross on Gloo, GPU tensors on NCCL."""
+    """Messages as they are, on Gloo. Where both ends have a GPU of their own, what follows the head of a message takes
+    the way between these: exactly as many bytes as the head says."""
 
     seal_bytes = 0
     part: int | None = None
 
-    def __init__(self, peer: int, gloo: Any, nccl: Any = None) -> None:
+    def __init__(self, peer: int, gloo: Any, gpus: GpuPath | None = None) -> None:
         """`peer`: the other member of the group of two."""
-        self._peer, self._gloo, self._nccl = peer, gloo, nccl
+        self._peer, self._gloo, self._gpus = peer, gloo, gpus
 
     def send(self, message: Tensor, label: Label) -> Any:
-        return self.send_bytes(message)
+        if self._gpus is None or not 0 < label.head < len(message):
+            return self.send_bytes(message)
+        head, following = self.send_bytes(message[: label.head]), self._gpus.send(message[label.head :])
+        return _Both(head, following)
 
     def receive(self, frame: FrameBuffer) -> Any:
-        return self.receive_bytes(frame.body)
+        if self._gpus is None or not frame.head:
+            return self.receive_bytes(frame.body)
+        return _Then(self.receive_bytes(frame.body[: frame.head]), lambda: self._receive_following(frame))
+
+    def _receive_following(self, frame: FrameBuffer) -> None:
+        size, room = frame.following(), len(frame.body) - frame.head
+        if not 0 <= size <= room:
+            raise ProtocolError(f"a message announced {size} bytes of content, of which {room} fit")
+        if size and self._gpus is not None:
+            self._gpus.receive(frame.body[frame.head : frame.head + size], FOREVER)
 
     def send_bytes(self, message: Tensor) -> Any:
-        return self._group(message).send([message], self._peer, 0)
+        return self._gloo.send([message], self._peer, 0)
 
     def receive_bytes(self, buffer: Tensor) -> Any:
-        return self._group(buffer).recv([buffer], self._peer, 0)
-
-    def _group(self, tensor: Tensor) -> Any:
-        return self._nccl if tensor.is_cuda else self._gloo
+        return self._gloo.recv([buffer], self._peer, 0)
 
 
 class SealedLink:
@@ -105,6 +118,17 @@ class SealedLink:
     def _memory(self, size: int) -> Tensor:
         frame = self._free.pop() if self._free else None
         return frame if frame is not None and len(frame) >= size else torch.empty(size, dtype=torch.uint8)
+
+
+class _Both:
+    """Work that ends when two have."""
+
+    def __init__(self, first: Any, second: Any) -> None:
+        self._works = first, second
+
+    def wait(self, limit: timedelta) -> None:
+        for work in self._works:
+            work.wait(limit)
 
 
 class _Then:

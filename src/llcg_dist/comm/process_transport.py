@@ -31,12 +31,12 @@ class ProcessTransport:
 
     def __init__(self, cluster: Cluster, rank_of_part: Sequence[int], codec: Codec) -> None:
         self._cluster, self.num_machines = cluster, len(rank_of_part)
-        capacity, device = content_bytes(codec, cluster.seal_bytes > 0), cluster.wire_device
+        capacity = content_bytes(codec, cluster.seal_bytes > 0)
         self.rank_of_part = list(rank_of_part)
         self.seal_bytes = cluster.seal_bytes
-        self._outgoing = Envelope(0, capacity, device)
+        self._outgoing = Envelope(0, capacity)
         self._asked: list[int] = []
-        self._new_envelope = partial(Envelope, NUM_STATS, capacity, device)
+        self._new_envelope = partial(Envelope, NUM_STATS, capacity)
         self._incoming = [self._new_envelope() for _ in rank_of_part]
         self._away: dict[int, int] = {}
         """Parts whose machines are gone, and their ranks."""
@@ -45,7 +45,7 @@ class ProcessTransport:
         self._cluster.wait()  # a request without a reply may still be on its way
         self._asked, ranks = list(parts), [self.rank_of_part[part] for part in parts]
         self._cluster.round = packet.round
-        self._cluster.send(self._outgoing.write(packet), ranks, packet.label)
+        self._cluster.send(self._outgoing.write(packet), ranks, self._outgoing.label(packet))
         if has_reply:  # replies arrive while the server does other things
             frames = {self.rank_of_part[part]: self._incoming[part].frame for part in parts}
             self._cluster.expect(frames, packet.phase)
@@ -72,8 +72,8 @@ class ProcessTransport:
 
 def answer_requests(cluster: Cluster, machine: MachineChannel, codec: Codec) -> None:
     """A machine's rounds: answers the server's requests until it says that the run is over."""
-    capacity, device = content_bytes(codec, cluster.seal_bytes > 0), cluster.wire_device
-    incoming, outgoing = Envelope(0, capacity, device), Envelope(NUM_STATS, capacity, device)
+    capacity = content_bytes(codec, cluster.seal_bytes > 0)
+    incoming, outgoing = Envelope(0, capacity), Envelope(NUM_STATS, capacity)
     while True:
         cluster.receive({0: incoming.frame})
         cluster.received_bytes += incoming.received_bytes
@@ -82,5 +82,5 @@ def answer_requests(cluster: Cluster, machine: MachineChannel, codec: Codec) -> 
         reply = machine.answer(request)
         if reply is None:
             return
-        cluster.send(outgoing.write(reply), [0], reply.label)
+        cluster.send(outgoing.write(reply), [0], outgoing.label(reply))
         machine.after_reply()

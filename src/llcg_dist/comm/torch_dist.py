@@ -75,7 +75,6 @@ class Cluster:
         self._incarnations: dict[int, int] = {}
         self._pending: list[tuple[int, Any]] = []
         """Sent or expected, and not waited for yet; the buffers stay as they are until the next wait."""
-        self.wire_device = "cuda" if "nccl" in self.backend else "cpu"
 
     def _join(self, rank: int, backend: str, says: dict[str, Any], ticket: Ticket | None) -> None:
         """Finds the other ranks through the store, agrees with them on who serves and how, and makes the links."""

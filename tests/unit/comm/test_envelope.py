@@ -18,7 +18,7 @@ from llcg_dist.comm.envelope import Envelope, Packet, control_bytes
 def test_a_packet_is_read_as_it_was_written(
     code: int, round_: int, durable: int, size: int, dtype: torch.dtype
 ) -> None:
-    envelope = Envelope(3, 96, "cpu")
+    envelope = Envelope(3, 96)
     envelope.write(Packet(9, 9, 9, torch.full((3,), 9.0, dtype=torch.float64), torch.full((96,), 9, dtype=torch.int8)))
     content = torch.arange(size).to(dtype)
     stats = torch.tensor([1.5, -2.0, 1e300], dtype=torch.float64)
@@ -36,7 +36,7 @@ def test_a_packet_is_read_as_it_was_written(
 
 
 def test_stats_of_an_earlier_packet_do_not_stay() -> None:
-    envelope = Envelope(2, 8, "cpu")
+    envelope = Envelope(2, 8)
     envelope.write(Packet(0, 1, 0, torch.ones(2, dtype=torch.float64), None))
     envelope.write(Packet(0, 2, 0, None, None))
     read = envelope.read()
@@ -46,4 +46,4 @@ def test_stats_of_an_earlier_packet_do_not_stay() -> None:
 
 def test_more_content_than_fits_is_refused() -> None:
     with pytest.raises(RuntimeError):
-        Envelope(0, 8, "cpu").write(Packet(0, 1, 0, None, torch.zeros(3)))
+        Envelope(0, 8).write(Packet(0, 1, 0, None, torch.zeros(3)))

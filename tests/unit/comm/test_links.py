@@ -7,10 +7,13 @@ from typing import Any
 import pytest
 import torch
 
+from llcg_dist.comm.envelope import Envelope, Packet
 from llcg_dist.comm.frame import HEADER_BYTES, FrameBuffer, Label, SealError
+from llcg_dist.comm.gpu_path import GpuPath
 from llcg_dist.comm.ledger import Kind
 from llcg_dist.comm.links import PlainLink, SealedLink
 from llcg_dist.comm.session import Scope, Session, new_salt
+from llcg_dist.errors import ProtocolError
 from tests.helpers.gloo_threads import LIMIT, at_once, gloo_members
 from tests.helpers.sessions import KEY, MODEL, SCOPE
 
@@ -121,3 +124,59 @@ class _Cut:
 
     def send_bytes(self, message: torch.Tensor) -> Any:
         return self._link.send_bytes(message[: HEADER_BYTES + 36])
+
+
+@pytest.fixture(scope="module")
+def with_gpus() -> list[PlainLink]:
+    """Two ends whose second connection stands for NCCL's: Gloo's, over the CPU's memory."""
+    ways = zip(gloo_members(2), gloo_members(2), strict=True)
+    return [
+        PlainLink(1 - rank, control, GpuPath(content, 1 - rank, "cpu")) for rank, (control, content) in enumerate(ways)
+    ]
+
+
+def test_contents_take_the_way_between_gpus_and_control_does_not(
+    with_gpus: list[PlainLink], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Exactly the bytes that the head announces cross there; messages without a head or a content never do."""
+    crossed = list[int]()
+    server, machine = with_gpus
+    for link in with_gpus:
+        path = link._gpus
+        assert path is not None
+        monkeypatch.setattr(path, "send", noted(path.send, crossed))
+    for size in (96, 40, 0, 96):
+        for sender, receiver in ((server, machine), (machine, server)):
+            outgoing, incoming = Envelope(2, 96), Envelope(2, 96)
+            content = torch.arange(size // 4, dtype=torch.float32) if size else None
+            packet = Packet(1, 7, 3, torch.tensor([0.5, 2.0], dtype=torch.float64), content)
+            works = [sender.send(outgoing.write(packet), outgoing.label(packet)), receiver.receive(incoming.frame)]
+            for work in works:
+                work.wait(LIMIT)
+            read = incoming.read()
+            assert (read.code, read.round, read.durable_round) == (1, 7, 3)
+            assert read.stats is not None
+            assert read.stats.tolist() == [0.5, 2.0]
+            assert incoming.received_bytes == 8 * 6 + size
+            assert content is None or torch.equal(read.content.view(torch.float32), content)  # type: ignore[union-attr]
+    assert crossed == [96, 96, 40, 40, 96, 96]
+    exchange(server, machine, MODELS[:9], MODELS.nbytes, MODEL)
+    assert len(crossed) == 6
+
+
+def test_a_content_longer_than_its_place_is_refused(with_gpus: list[PlainLink]) -> None:
+    server, machine = with_gpus
+    outgoing, incoming = Envelope(0, 96), Envelope(0, 8)
+    packet = Packet(1, 7, 3, None, torch.zeros(24))
+    sent = server.send_bytes(outgoing.write(packet)[:32])
+    with pytest.raises(ProtocolError, match="announced 96 bytes of content, of which 8 fit"):
+        machine.receive(incoming.frame).wait(LIMIT)
+    sent.wait(LIMIT)
+
+
+def noted(send: Callable[[torch.Tensor], Any], sizes: list[int]) -> Callable[[torch.Tensor], Any]:
+    def noting(content: torch.Tensor) -> Any:
+        sizes.append(len(content))
+        return send(content)
+
+    return noting

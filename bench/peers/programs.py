@@ -55,7 +55,7 @@ def start_peer(name: str, found: Sequence[Host], settings: Settings, theirs: boo
 
 
 def _ddp(found: Sequence[Host], settings: Settings, file: str) -> list[Job]:
-    return [_python(host, {}, "bench.peers.ddp", file, str(rank)) for rank, host in enumerate(found)]
+    return [_start(host, sys.executable, "ddp", file, str(rank)) for rank, host in enumerate(found)]
 
 
 def _flower(found: Sequence[Host], settings: Settings, file: str) -> list[Job]:
@@ -65,8 +65,7 @@ def _flower(found: Sequence[Host], settings: Settings, file: str) -> list[Job]:
     ours = next(Path(place) for place in sys.path if place.endswith("site-packages"))
     for place in FLOWER.parent.parent.glob("lib/python*/site-packages"):
         (place / "peers.pth").write_text("\n".join({str(ours), *site.getsitepackages()}) + "\n")
-    program = "bench.peers.flower"
-    return [_python(host, {}, program, file, str(rank), python=FLOWER) for rank, host in enumerate(found)]
+    return [_start(host, str(FLOWER), "flower", file, str(rank)) for rank, host in enumerate(found)]
 
 
 def _distdgl(found: Sequence[Host], settings: Settings, file: str) -> list[Job]:
@@ -76,19 +75,27 @@ def _distdgl(found: Sequence[Host], settings: Settings, file: str) -> list[Job]:
         cutting = start([sys.executable, "-m", "bench.peers.distdgl", file, "cut"], REPOSITORY)
         if cutting.wait(timeout=600):
             raise SystemExit("bench.peers: DGL did not cut the graph")
-    addresses = [host.address for host in found]
-    jobs = []
-    for role in ("server", "trainer"):
-        for rank, host in enumerate(found):
-            variables = environment(settings, role, rank, addresses)
-            jobs.append(_python(host, variables, "bench.peers.distdgl", file, role, str(rank)))
+    addresses, jobs = [host.address for host in found], []
+    for rank, host in enumerate(found):
+        both = [
+            " ".join(_command(host, environment(settings, role, rank, addresses), "distdgl", file, role, str(rank)))
+            for role in ("server", "trainer")
+        ]
+        # A server shares memory with the trainer of its host, by names that those of all hosts have: each has its own.
+        script = f"trap 'kill $(jobs -p)' TERM; mount -t tmpfs none /dev/shm; {both[0]} & {both[1]} & wait"
+        jobs.append(start(host.command("unshare", "--mount", "--ipc", "bash", "-c", script), REPOSITORY))
     return jobs
 
 
-def _python(host: Host, variables: dict[str, str], module: str, *arguments: str, python: Path | None = None) -> Job:
+def _start(host: Host, python: str, program: str, *arguments: str) -> Job:
     """A program on a host; what it prints is read where it fails."""
+    return start(host.command(*_command(host, {}, program, *arguments, python=python)), REPOSITORY)
+
+
+def _command(
+    host: Host, variables: dict[str, str], program: str, *arguments: str, python: str = sys.executable
+) -> list[str]:
     paths = f"PYTHONPATH={REPOSITORY}:{REPOSITORY / 'src'}"
     interface = [f"GLOO_SOCKET_IFNAME={host.interface}", "FLWR_TELEMETRY_ENABLED=0", paths]
     given = [f"{name}={value}" for name, value in variables.items()]
-    command = ["env", *interface, *given, str(python or sys.executable), "-m", module, *arguments]
-    return start(host.command(*command), REPOSITORY)
+    return ["env", *interface, *given, python, "-m", f"bench.peers.{program}", *arguments]

@@ -16,7 +16,7 @@ from llcg_dist.sampling.neighbor import NeighborSampler
 from llcg_dist.training.flat_vector import flatten, load_flat
 from llcg_dist.training.loss import loss
 from llcg_dist.training.trainer import Trainer
-from tests.helpers.small_trainer import GRAPH, START, STEPS, new_model, stepped, trainer
+from tests.helpers.small_trainer import GRAPH, START, STEPS, Recording, new_model, stepped, trainer
 
 
 def test_one_step_is_gradient_descent_on_the_mean_loss() -> None:

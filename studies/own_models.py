@@ -20,6 +20,7 @@ from torch_geometric.datasets import Planetoid
 
 from llcg_dist.cli.main import run as run_command
 from llcg_dist.config.targets import call
+from llcg_dist.training.threads import prepare_computing
 from studies.pool import run_all
 from studies.real_graphs import mean_std
 
@@ -31,7 +32,7 @@ MODELS: dict[str, dict[str, Any]] = {
     "torch_geometric.nn.GIN": SMALL,
     "studies.pyg_models.GatV2": {},
     "studies.pyg_models.Jumping": {},
-    "studies.pyg_models.pna": {},
+    "studies.pyg_models.Pna": {},
 }
 STEPS, EVERY, FIRST_SEED = 200, 10, 20
 COMMON = ["dataset=planetoid", "dataset.name=Cora", "cluster.num_machines=4", "logger=none", "train.weight_decay=5e-4"]
@@ -47,8 +48,7 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--out", type=Path, default=Path("runs/own_models"))
     arguments = parser.parse_args()
-    torch.set_num_threads(1)
-    torch.set_flush_denormal(True)
+    prepare_computing(threads=1)
     seeds, out = range(FIRST_SEED, FIRST_SEED + arguments.seeds), arguments.out
     common = [*COMMON, f"dataset.root='{arguments.data}'", f"partition.root='{out / 'parts'}'"]
     single = ["algorithm=single", "train.local_batch_size=35"]  # single has the batch of all four machines

@@ -24,7 +24,7 @@ _VIEWS = (
 
 
 def _wrapped(held: Tensor) -> Tensor:
-    tensor = torch._C._acc.create_empty_tensor(held.shape, held.dtype)  # type: ignore[attr-defined]
+    tensor = torch._C._acc.create_empty_tensor(held.shape, held.dtype)
     _memory[tensor.untyped_storage()._cdata] = held
     return tensor
 

@@ -8,14 +8,14 @@ Above the channel a model is always a model.
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
-import torch
 from torch import Tensor
 
-from llcg_dist.comm.envelope import Packet, control_bytes
+from llcg_dist.comm.envelope import Packet
 from llcg_dist.comm.error_feedback import MachineCompressor, ServerCompressor
-from llcg_dist.comm.ledger import CountedMessage, Direction, Kind, Ledger
+from llcg_dist.comm.ledger import Direction, Ledger
 from llcg_dist.comm.members import Members
-from llcg_dist.comm.messages import NUM_STATS, Message, TrainStats
+from llcg_dist.comm.message_codes import MessageCodes, count_message
+from llcg_dist.comm.messages import Message
 from llcg_dist.comm.remote_rows import count_features
 from llcg_dist.comm.report_checks import machine_names, require_reports, require_sizes
 from llcg_dist.errors import ProtocolError
@@ -58,35 +58,6 @@ class Handler(Protocol):
         """The reply is on its way: time for what nobody waits for."""
 
 
-class _MessageCodes:
-    """Messages <-> packets, for the classes of message that a job may use: the same list at every rank."""
-
-    def __init__(self, types: Sequence[type[Message]]) -> None:
-        self._types = list(types)
-
-    def pack(self, message: Message, content: Tensor | None) -> Packet:
-        if type(message) not in self._types:
-            raise ProtocolError(f"{type(message).__name__} is not a message of this method")
-        stats = message.stats.pack() if message.stats else None
-        code = self._types.index(type(message))
-        return Packet(code, message.round, message.durable_round, stats, content, message.kind, message.phase)
-
-    def type_of(self, packet: Packet) -> type[Message]:
-        if not 0 <= packet.code < len(self._types):
-            raise ProtocolError(f"a message of the unknown class {packet.code}")
-        return self._types[packet.code]
-
-    def content(self, packet: Packet, model_dtype: torch.dtype) -> Tensor:
-        """The bytes that arrived, as what they are; an empty vector where there are none."""
-        dtype = model_dtype if self.type_of(packet).is_model else torch.float32
-        return torch.empty(0, dtype=dtype) if packet.content is None else packet.content.view(dtype)
-
-    def unpack(self, packet: Packet, content: Tensor | None, part: int | None = None) -> Message:
-        kind = self.type_of(packet)
-        stats = TrainStats.unpack(packet.stats) if kind.ends_round and packet.stats is not None else None
-        return kind(packet.round, content, packet.durable_round, stats, part)
-
-
 class ServerChannel:
     """The server's end: `send` a request, then wait for the `replies`."""
 
@@ -101,7 +72,7 @@ class ServerChannel:
     ) -> None:
         """`types`: Algorithm.messages. `metered=False`: the only machine is the server itself, nothing crosses."""
         self._transport, self._compressor, self.ledger = transport, compressor, ledger
-        self._codes, self.members, self._metered = _MessageCodes(types), members, metered
+        self._codes, self.members, self._metered = MessageCodes(types), members, metered
         self.names = machine_names(transport.rank_of_part) if metered else ["rank 0"]
         """Of the machines, in part order, for messages."""
         self._sent: Tensor | None = None
@@ -184,7 +155,7 @@ class ServerChannel:
             raise ProtocolError(f"replies to {type(self._request).__name__} of round {self._request.round}: {place}")
 
     def _count(self, message: Message | type[Message], content: Tensor | None, way: Direction, machines: int) -> None:
-        _count(self.ledger, message, content, way, machines if self._metered else 0)
+        count_message(self.ledger, message, content, way, machines if self._metered else 0)
 
 
 class MachineChannel:
@@ -194,20 +165,20 @@ class MachineChannel:
         self, machine: Handler, compressor: MachineCompressor, ledger: Ledger, types: Sequence[type[Message]]
     ) -> None:
         self._machine, self._compressor, self._ledger = machine, compressor, ledger
-        self._codes = _MessageCodes(types)
+        self._codes = MessageCodes(types)
         self._model: Tensor | None = None
 
     def answer(self, packet: Packet) -> Packet | None:
         """None: there is nothing to answer, the run is over."""
         content = self._codes.content(packet, self._compressor.codec.dtype)
-        _count(self._ledger, self._codes.type_of(packet), content, Direction.DOWN, 1)
+        count_message(self._ledger, self._codes.type_of(packet), content, Direction.DOWN, 1)
         request = self._decoded(packet, content)
         reply = self._machine.handle(request)
         if reply is None:
             return None
         sent = self._compressor.compress(reply.vector) if reply.is_model else reply.content
         with self._ledger.also_allowing(request.reply_may_be):
-            _count(self._ledger, reply, sent, Direction.UP, 1)
+            count_message(self._ledger, reply, sent, Direction.UP, 1)
         if reply.stats:
             self._ledger.end_round()
         return self._codes.pack(reply, sent)
@@ -222,19 +193,3 @@ class MachineChannel:
         if content.numel():
             self._model = self._compressor.decompress(content)
         return self._codes.unpack(packet, self._model)
-
-
-def _count(
-    ledger: Ledger, message: Message | type[Message], content: Tensor | None, direction: Direction, machines: int
-) -> None:
-    """Enters a message to or from so many machines: its content, and its header as control."""
-    if not machines:
-        return
-    has_content = content is not None and content.numel() > 0
-    if has_content:
-        assert content is not None
-        ledger.count(CountedMessage.of(content, message.kind, direction, message.phase), machines)
-    num_stats = NUM_STATS if direction is Direction.UP else 0
-    control = torch.empty(control_bytes(num_stats) // 8, dtype=torch.int64)
-    counted = CountedMessage.of(control, Kind.CONTROL, direction, message.phase)
-    ledger.count(counted, machines, enclosed=has_content)

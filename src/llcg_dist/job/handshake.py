@@ -19,9 +19,9 @@ from typing import Any, Protocol, TypeVar
 from torch import Tensor
 
 from llcg_dist.algorithms.base import Algorithm
-from llcg_dist.comm.channel import MachineChannel
 from llcg_dist.comm.codec import Codec
 from llcg_dist.comm.ledger import Ledger
+from llcg_dist.comm.machine_channel import MachineChannel
 from llcg_dist.comm.remote_rows import FeatureTraffic
 from llcg_dist.config.schema import Config
 from llcg_dist.data import progress

@@ -9,8 +9,8 @@ from torch import Tensor
 
 from llcg_dist import seeding
 from llcg_dist.algorithms.base import Algorithm
-from llcg_dist.comm.channel import Handler
 from llcg_dist.comm.error_feedback import MachineCompressor, machine_compressor
+from llcg_dist.comm.machine_channel import Handler
 from llcg_dist.comm.remote_rows import FeatureTraffic
 from llcg_dist.config.algorithm import NoiseSeed
 from llcg_dist.config.schema import Config

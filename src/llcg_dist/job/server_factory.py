@@ -10,6 +10,7 @@ import torch
 from llcg_dist import seeding
 from llcg_dist.comm.channel import ServerChannel, ServerTransport
 from llcg_dist.comm.codec import Codec
+from llcg_dist.comm.deadline import Deadline
 from llcg_dist.comm.error_feedback import server_compressor
 from llcg_dist.comm.ledger import Ledger
 from llcg_dist.comm.members import Members
@@ -95,6 +96,7 @@ def build_server(
     transport = make_transport(compressor.codec)
     members = Members(transport.num_machines, config.cluster.min_machines if algorithm.trains_on_parts else 1)
     channel = ServerChannel(transport, compressor, ledger, algorithm.messages, members, algorithm.trains_on_parts)
+    transport.deadline = Deadline(config.cluster.deadline, steps) if config.cluster.deadline else None
     if config.cluster.on_loss == OnLoss.go_on and config.cluster.stand_in:
         channel.substitute = StandIn(run, start, steps)
     weights = averaging_weights(config.algorithm.averaging, run.train_nodes)

@@ -1,7 +1,7 @@
 """Screening of what machines send before it is averaged: one NaN or one huge update would spoil the averaged model."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -49,7 +49,7 @@ class Screener:
         whether models of several machines are averaged."""
         self._screen, self._lr = config.algorithm.screen, config.train.local_lr
         self._skips = config.on_nonfinite == OnNonfinite.skip or self._screen == Screen.refuse
-        self.weights, self._names, self._statistics = list(weights), list(names), statistics
+        self.weights, self._names, self.statistics = list(weights), list(names), statistics
         self._judge = Judge(config.algorithm, statistics) if judges and self._screen != Screen.off else None
         self._last_warning = ""
 
@@ -60,9 +60,10 @@ class Screener:
         start: Tensor,
         round_: int,
         parts: Sequence[int] | None = None,
+        shares: Mapping[int, float] | None = None,
     ) -> Models:
         """`losses`: the machines' mean training loss, for the message. `parts`: whose the vectors are, where they are
-        not of every part."""
+        not of every part. `shares`: of its weight, by part, where it is not the whole."""
         of = range(len(self.weights)) if parts is None else parts
         finite = dict(zip(of, self._finite(vectors, start.numel(), of), strict=True))
         skipped = [part for part, good in finite.items() if not good]
@@ -72,8 +73,8 @@ class Screener:
                 self._skip_or_fail(f"{self._names[part]} sent {what}", any(finite.values()))
         kept = {part: vector for part, vector in zip(of, vectors, strict=True) if finite[part]}
         notes, warnings = self._judged(kept, start, round_) if self._judge and kept else ({}, [])
-        weights = [self.weights[part] for part in kept]
-        return Models(round_, start, list(kept.values()), weights, skipped, self._statistics, notes, warnings)
+        weights = [self.weights[part] * (shares or {}).get(part, 1.0) for part in kept]
+        return Models(round_, start, list(kept.values()), weights, skipped, self.statistics, notes, warnings)
 
     def gradients(self, vectors: Sequence[Tensor], size: int, round_: int) -> tuple[list[Tensor], list[float]]:
         """The gradients of one step that may be averaged, and their weights."""

@@ -5,7 +5,7 @@ from typing import Protocol
 
 from torch import Tensor
 
-from llcg_dist.algorithms.membership_rules import check_membership
+from llcg_dist.algorithms.membership_rules import check_membership, check_speeds
 from llcg_dist.algorithms.traffic import MessageBytes, RoundTraffic
 from llcg_dist.algorithms.update_rules import check_updates
 from llcg_dist.comm.channel import ServerChannel
@@ -177,6 +177,7 @@ class Algorithm:
             rule = f"nothing crosses with algorithm={name}, rank 0 is alone; leave it off"
             require(not config.cluster.audit, config, "cluster.audit", rule)
         check_membership(self)
+        check_speeds(self)
         loses_cut_edges = self.trains_on_parts and self.data_access is not DataAccess.FULL_TOPOLOGY
         rule = f"must be 0 with algorithm={name}: what is measured is what machines lose that train on parts alone"
         require(loses_cut_edges or config.diagnostics.every == 0, config, "diagnostics.every", rule)

@@ -1,13 +1,27 @@
-"""Rules for rounds that may end without one of their machines."""
+"""Rules for rounds that may end without one of their machines, and for machines that are not equally fast."""
 
 from typing import TYPE_CHECKING
 
 from llcg_dist.config.algorithm import Aggregate
 from llcg_dist.config.cluster import LatePolicy, OnLoss
 from llcg_dist.config.rules import require
+from llcg_dist.data.derived import DataAccess
 
 if TYPE_CHECKING:
     from llcg_dist.algorithms.base import Algorithm
+
+
+def check_speeds(algorithm: "Algorithm") -> None:
+    """Raises UserError where local steps cannot follow the speed of each machine."""
+    config, settings = algorithm.config, algorithm.config.algorithm
+    rule = f"must be false: machines of {settings.name} take their steps together"
+    alone = algorithm.trains_on_parts and algorithm.data_access is not DataAccess.FULL_TOPOLOGY
+    require(alone or not settings.balance_speed, config, "algorithm.balance_speed", rule)
+    rule = f"must be {algorithm.num_machines} numbers, one for every part"
+    fits = settings.speeds is None or len(settings.speeds) == algorithm.num_machines
+    require(fits, config, "algorithm.speeds", rule)
+    rule = "must be 0 with algorithm.balance_speed=true: what is measured is of machines that take as many steps each"
+    require(not settings.balance_speed or config.diagnostics.every == 0, config, "diagnostics.every", rule)
 
 
 def check_membership(algorithm: "Algorithm") -> None:

@@ -21,6 +21,7 @@ from llcg_dist.comm.messages import Message
 from llcg_dist.comm.remote_rows import count_features
 from llcg_dist.comm.report_checks import machine_names, require_reports, require_sizes
 from llcg_dist.errors import ProtocolError
+from llcg_dist.stopwatch import now
 
 
 class ServerTransport(Protocol):
@@ -154,9 +155,10 @@ class ServerChannel:
 
     def stand_in(self) -> None:
         """Answers the last request in the place of the machines that were gone, or late, before it was sent."""
-        request, missing = self._request, self.members.missing
-        if self.substitute is not None and request is not None:
+        request, missing, started = self._request, self.members.missing, now()
+        if self.substitute is not None and request is not None and missing:
             self._stood_in = {part: self.substitute(part, request, len(missing)) for part in missing}
+            self.members.stand_in(missing, now() - started)
 
     def replies(self) -> list[Message]:
         """One from every machine to the last request, and those of `stand_in`, in part order; vectors are valid until
@@ -185,8 +187,6 @@ class ServerChannel:
         replies = {part: self._codes.unpack(packets[part], content, part) for part, content in of_part.items()}
         for stats in (reply.stats for reply in replies.values() if reply.stats):
             count_features(stats, self.ledger, self._transport.seal_bytes)
-        for part in self._stood_in:
-            self.members.stand_in(part)
         return [reply for _, reply in sorted({**replies, **self._stood_in}.items())]
 
     def _require_answers(self, packets: Mapping[int, Packet]) -> None:

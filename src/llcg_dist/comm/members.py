@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from llcg_dist.errors import PeerLostError
+from llcg_dist.stopwatch import Elapsed
 
 log = logging.getLogger(__name__)
 
@@ -22,7 +23,7 @@ class Members:
         self._answered_late: dict[int, int] = {}
         self._lost: dict[int, str] = {}
         self._returned: list[int] = []
-        self._stood_in: list[int] = []
+        self.stand_in([], Elapsed())
 
     @property
     def absent(self) -> list[int]:
@@ -69,9 +70,9 @@ class Members:
             self.late.pop(part, None)
             self._returned.append(part)
 
-    def stand_in(self, part: int) -> None:
-        """The server has taken the part's steps of this round."""
-        self._stood_in.append(part)
+    def stand_in(self, parts: Iterable[int], took: Elapsed) -> None:
+        """The server has taken these parts' steps of this round, all together in this time."""
+        self._stood_in, self._standing_in = sorted(parts), took
 
     def take_columns(self) -> dict[str, Any]:
         """What the round's record says, once, at its end; nothing where all machines took part as ever.
@@ -81,11 +82,14 @@ class Members:
             "absent": self.absent,
             "lost": {str(part): why for part, why in sorted(self._lost.items())},
             "returned": sorted(self._returned),
-            "stood_in": sorted(self._stood_in),
+            "stood_in": self._stood_in,
+            "seconds_stand_in": self._standing_in.seconds,
+            "cpu_stand_in": self._standing_in.cpu,
             "late": _by_name(self.late),
             "answered_late": _by_name(self._answered_late),
         }
-        self._lost, self._returned, self._stood_in, self._answered_late = {}, [], [], {}
+        self._lost, self._returned, self._answered_late = {}, [], {}
+        self.stand_in([], Elapsed())
         return {name: value for name, value in columns.items() if value}
 
 

@@ -66,7 +66,7 @@ class ProcessTransport:
         if self._in_time:
             ends = cluster.waiters.moments
             self._in_time.note({rank: None if rank in late else ends[rank] for rank in ranks.values() if rank in left})
-        if late:
+        if any(rank in late for rank in ranks.values()):
             self._outgoing = self._new_outgoing()  # the last one may still be on its way
         return self._read([part for part, rank in ranks.items() if rank in left and rank not in late])
 

@@ -61,18 +61,18 @@ class Waiters:
         failure ends it. Those that `patience` does not reach to are then `late`."""
         self.give(works)
         asked, failures = len(self._left), dict[int, Exception]()
-        with progress.waiting():
-            while self._left and (for_all or not failures):
-                failures |= {link: error for link, error in list(self._given_up.items()) if link in self._left}
-                self._left = {link: call for link, call in self._left.items() if link not in failures}
-                if self._left and (for_all or not failures):
-                    enough = patience and asked - len(self._left) - len(failures) >= patience.least
-                    try:
+        try:
+            with progress.waiting():
+                while self._left and (for_all or not failures):
+                    failures |= {link: error for link, error in list(self._given_up.items()) if link in self._left}
+                    self._left = {link: call for link, call in self._left.items() if link not in failures}
+                    if self._left and (for_all or not failures):
+                        enough = patience and asked - len(self._left) - len(failures) >= patience.least
                         failures |= self._next(patience.until if patience and enough else None)
-                    except queue.Empty:
-                        self.late |= self._left
-                        break
-        self._left = {}
+        except queue.Empty:
+            self.late |= self._left
+        finally:
+            self._left = {}
         return failures
 
     def _next(self, until: float | None = None) -> dict[int, Exception]:

@@ -54,7 +54,7 @@ def build_machine(part: OpenPart, start: Start) -> tuple[Handler, MachineCompres
     config, algorithm, view = part.config, part.algorithm, part.view
     model = build_model(config.model, view.num_features, view.num_classes)
     compressor = machine_compressor(config.algorithm.exchange_dtype, statistics_mask(model))
-    steps = algorithm.local_steps(start.planned_rounds)
+    steps = start.local_steps(algorithm, part.part)
     trainer = part_trainer(part, start, model, steps)
     files, keep = open_files(part.checkpoints, config.checkpoint.mirror, part_owner(part.part)), config.checkpoint
     lost = part.part in start.lost

@@ -113,8 +113,8 @@ class Server:
 
     def reports(self, replies: Sequence[Message], round_: int) -> list[TrainStats]:
         """What the machines tell about the round. One that took another number of steps than the plan has is named."""
-        planned = self._observer.local_steps(round_)
         for part, reply in zip(_parts(replies), replies, strict=True):
+            planned = self._observer.local_steps(part, round_)
             if reply.stats and reply.stats.steps != planned:
                 what = f"{reply.stats.steps} local steps in round {round_}, not {planned}"
                 raise TrainingError(f"{self.channel.names[part]} reported {what}")

@@ -29,11 +29,10 @@ class ServerState:
         compressor: ServerCompressor,
         ledger: Ledger,
         recorder: Recorder,
-        planned_rounds: int,
+        start: Start,
     ) -> None:
-        """`planned_rounds`: of the first start, which schedules follow."""
         self._algorithm, self._corrector, self._compressor = algorithm, corrector, compressor
-        self._ledger, self._recorder, self._planned_rounds = ledger, recorder, planned_rounds
+        self._ledger, self._recorder, self._start = ledger, recorder, start
 
     def explain_divergence(self, result: RoundResult) -> str:
         """Why a round's model is not finite: an update that is far too long, or else the server's own steps."""
@@ -56,7 +55,8 @@ class ServerState:
             "messages": self._ledger.as_json()["messages"],
             "result": _pack(result),
             "unrecorded": [_pack(earlier) | {"theta": earlier.theta} for earlier in unrecorded],
-            "planned_rounds": self._planned_rounds,
+            "speeds": self._start.speeds,
+            "planned_rounds": self._start.planned_rounds,
             "elapsed": self._recorder.elapsed,
         }
 

@@ -82,6 +82,8 @@ def round_row(
         "timeline": result.timeline,
         "skipped_parts": result.skipped_parts,
     }
+    steps = [machine.steps for machine in stats]
+    row |= {"local_steps_by_part": _by_part(result, steps)} if len(set(steps)) > 1 else {}
     return row | {name: _number(value) if isinstance(value, float) else value for name, value in result.notes.items()}
 
 

@@ -56,7 +56,7 @@ class Trial:
     def __init__(self, root: Path, run_dir: Path, chance: random.Random, *settings: str) -> None:
         self.root, self.run_dir, self.chance, self.job_settings = root, run_dir, chance, [*JOB, *settings]
         places = [f"partition.root={root}/parts", f"run_dir={run_dir}"]
-        self.job: Job = start_llcg("train", *self.job_settings, *LIMITS, *places)
+        self.job: Job = start_llcg("train", *LIMITS, *self.job_settings, *places)
         wait_for_rounds(run_dir, chance.randrange(2, ROUNDS // 4), self.job, interval=0.01)
         self.ranks = ranks_of(self.job)
         self.times = {rank: started_at(pid) for rank, pid in self.ranks.items()}
@@ -132,10 +132,11 @@ def late(trial: Trial) -> None:
     """Stopped for less than cluster.timeout, with a deadline: rounds end without it, and it is the same afterwards."""
     victim = trial.victims[0]
     trial.signal(signal.SIGSTOP, victim)
-    time.sleep(0.3 + trial.chance.random())
-    trial.signal(signal.SIGCONT, victim)
+    try:
+        wait_until(lambda: any(str(victim - 1) in row.get("late", {}) for row in rows(trial.run_dir)), trial.job)
+    finally:
+        trial.signal(signal.SIGCONT, victim)
     trial.spared.add(victim)
-    assert any(str(victim - 1) in row.get("late", {}) for row in rows(trial.run_dir))
 
 
 def checkpoints_lost(trial: Trial) -> None:
@@ -170,7 +171,7 @@ TRIALS = [pytest.param(seed, marks=[pytest.mark.full] if seed > 1 else []) for s
 def test_the_run_goes_on(root: Path, tmp_path: Path, seed: int) -> None:
     fault = FAULTS[seed % len(FAULTS)]
     with contextlib.ExitStack() as stack:
-        settings = ["cluster.deadline=3"] if fault is late else []
+        settings = ["cluster.deadline=2", "cluster.timeout=60"] if fault is late else []
         if fault is disk_full:
             disk = stack.enter_context(small_disk(tmp_path / "disk", 64))
             settings += [f"checkpoint.dir={disk}/checkpoints"]

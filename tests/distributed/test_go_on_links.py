@@ -16,8 +16,9 @@ pytestmark = [pytest.mark.alone, pytest.mark.full]
 ROUNDS, MACHINES, SILENCE = 400, 3, 5
 JOB = [
     *("experiment=tiny", f"cluster.num_machines={MACHINES}", f"num_rounds={ROUNDS}", "algorithm.K=2"),
-    *("evaluate.every=50", "cluster.on_loss=go_on", f"cluster.timeout={SILENCE}", "cluster.deadline=4"),
+    *("evaluate.every=50", "cluster.on_loss=go_on", f"cluster.timeout={SILENCE}"),
 ]
+DEADLINE = "cluster.deadline=4"
 FAR = 3
 """The rank on the other host, which has one machine."""
 
@@ -50,9 +51,9 @@ def slow_link(trial: "Trial") -> None:
 class Trial:
     """The head has the server and two machines, the other host one."""
 
-    def __init__(self, folder: Path, head: Host, other: Host, rounds: int) -> None:
-        self.run_dir, self.other = folder / "run", other
-        settings = [*JOB, f"partition.root={folder}/parts", f"run_dir={self.run_dir}"]
+    def __init__(self, folder: Path, head: Host, other: Host, rounds: int, *more: str) -> None:
+        self.run_dir, self.other, self.job_settings = folder / "run", other, [*JOB, *more]
+        settings = [*self.job_settings, f"partition.root={folder}/parts", f"run_dir={self.run_dir}"]
         here = {head: MACHINES, other: 1}
         self.jobs: list[Job] = [multinode(host, head, 2, count, *settings) for host, count in here.items()]
         self.job = self.jobs[0]
@@ -69,18 +70,20 @@ class Trial:
         outcomes = [finish(job, limit=180) for job in self.jobs]
         assert [outcome.code for outcome in outcomes] == [0, 0], outcomes
         assert [row["round"] for row in rows(self.run_dir)] == list(range(1, ROUNDS + 1))
-        replayed = on_loopback(folder, "replayed", *JOB, f"cluster.script={self.run_dir}/metrics.jsonl")
+        replayed = on_loopback(folder, "replayed", *self.job_settings, f"cluster.script={self.run_dir}/metrics.jsonl")
         assert model_bytes(replayed) == model_bytes(self.run_dir)
 
 
-FAULTS: list[Callable[[Trial], None]] = [cut_link, slow_link, short_cut]
+FAULTS: dict[Callable[[Trial], None], list[str]] = {cut_link: [], slow_link: [DEADLINE], short_cut: [DEADLINE]}
+"""And their settings."""
 
 
 @pytest.mark.parametrize("seed", range(9))
 def test_the_run_goes_on(tmp_path: Path, seed: int) -> None:
     cut(*JOB, f"partition.root={tmp_path}/parts")
+    fault, settings = list(FAULTS.items())[seed % len(FAULTS)]
     with hosts(2) as (head, other):
-        trial = Trial(tmp_path, head, other, random.Random(seed).randrange(5, 40))
-        FAULTS[seed % len(FAULTS)](trial)
+        trial = Trial(tmp_path, head, other, random.Random(seed).randrange(5, 40), *settings)
+        fault(trial)
         trial.require_spared()
         trial.finish(tmp_path)

@@ -16,7 +16,6 @@ from llcg_dist.job.round_loop import run_rounds
 from llcg_dist.job.server_checkpoints import ServerCheckpoints
 from llcg_dist.records.rows import RoundResult, Row
 from llcg_dist.training.correction import Corrector
-from llcg_dist.training.late_updates import LateUpdates
 from llcg_dist.training.screening import Models, Screener
 
 
@@ -34,7 +33,6 @@ class Server:
     ) -> None:
         self.algorithm, self.channel, self.corrector, self.screener = algorithm, channel, corrector, screener
         self._checkpoints, self._observer = checkpoints, observer
-        self._late_updates = LateUpdates(screener.statistics)
 
     def train(self, audit: Callable[[], Row | None] = lambda: None) -> Row:
         """All rounds that are left; returns the summary, which it also writes. `audit` is asked after the last
@@ -76,7 +74,7 @@ class Server:
         answers, cluster = self.channel.take_late(round_), self.algorithm.config.cluster
         self._restore_machines(round_ - 1, [answer.part for answer in answers])
         if cluster.late == LatePolicy.damp:
-            self._late_updates.add(answers)
+            self.screener.late_updates.add(answers)
 
     def waited(self, round_: int) -> float | None:
         """cluster.deadline, where the round has ended with it."""
@@ -87,7 +85,7 @@ class Server:
         """What of these, and of what has come late, may be averaged; `theta` is what the machines started from."""
         of_part = dict(zip(_parts(replies), replies, strict=True))
         vectors = {part: reply.vector for part, reply in of_part.items()}
-        vectors, shares = self._late_updates.join(vectors, theta, round_)
+        vectors, shares = self.screener.late_updates.join(vectors, theta, round_)
         if not vectors and self.channel.members.late:  # the others are lost: the model waits for those that are left
             vectors = {min(self.channel.members.late): theta}
         stats = {part: reply.stats for part, reply in of_part.items() if reply.stats}

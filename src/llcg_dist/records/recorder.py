@@ -51,9 +51,8 @@ class Recorder:
         on_round: Callable[[Row], None] = lambda row: None,
     ) -> None:
         """`start_round`: the round of the checkpoint that the run resumes from (0: none). `elapsed`: seconds of the run
-        before that checkpoint. `constants`: metric, paper_mb_per_round, halo_bytes, fill_ratio and speeds of the
-        summary, and under `start` what starts.json says besides. `on_round` is called with every row, for the progress
-        line."""
+        before that checkpoint. `constants`: metric, paper_mb_per_round, halo_bytes, fill_ratio, speeds of the summary,
+        and under `start` what starts.json says besides. `on_round` is called with every row, for the progress line."""
         self._config, self.run_dir, self._start_round = config, run_dir, start_round
         self._on_round, self._constants = on_round, constants or {}
         self._started = time.perf_counter() - elapsed

@@ -13,6 +13,7 @@ from llcg_dist.config.schema import Config, OnNonfinite
 from llcg_dist.errors import TrainingError
 from llcg_dist.training.flat_vector import is_finite
 from llcg_dist.training.judging import PARAMETERS, STATISTICS, Judge, Lengths, Verdict
+from llcg_dist.training.late_updates import LateUpdates
 
 log = logging.getLogger(__name__)
 
@@ -49,9 +50,11 @@ class Screener:
         whether models of several machines are averaged."""
         self._screen, self._lr = config.algorithm.screen, config.train.local_lr
         self._skips = config.on_nonfinite == OnNonfinite.skip or self._screen == Screen.refuse
-        self.weights, self._names, self.statistics = list(weights), list(names), statistics
+        self.weights, self._names, self._statistics = list(weights), list(names), statistics
         self._judge = Judge(config.algorithm, statistics) if judges and self._screen != Screen.off else None
         self._last_warning = ""
+        self.late_updates = LateUpdates(statistics)
+        """What has come after its round had ended, and joins the next."""
 
     def models(
         self,
@@ -74,7 +77,7 @@ class Screener:
         kept = {part: vector for part, vector in zip(of, vectors, strict=True) if finite[part]}
         notes, warnings = self._judged(kept, start, round_) if self._judge and kept else ({}, [])
         weights = [self.weights[part] * (shares or {}).get(part, 1.0) for part in kept]
-        return Models(round_, start, list(kept.values()), weights, skipped, self.statistics, notes, warnings)
+        return Models(round_, start, list(kept.values()), weights, skipped, self._statistics, notes, warnings)
 
     def gradients(self, vectors: Sequence[Tensor], size: int, round_: int) -> tuple[list[Tensor], list[float]]:
         """The gradients of one step that may be averaged, and their weights."""

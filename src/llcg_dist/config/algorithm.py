@@ -91,6 +91,10 @@ class AlgorithmConfig(Section):
     """S=fill: steps of the server that take as long as one local step; default: measured before the first round."""
     schedule: Schedule = Schedule.equal_total
     """equal_total (K*R steps in all, whatever rho) or literal (K*rho^r as it stands)."""
+    balance_speed: bool = False
+    """Whether machines take local steps in proportion to their speed, as many in all as they would without."""
+    speeds: list[float] | None = None
+    """balance_speed: the speed of every part's machine, in any unit; default: measured before the first round."""
     max_local_steps: int | None = None
     """Upper limit on the local steps of one round."""
     batchnorm_stats: BatchNormStats = BatchNormStats.average
@@ -165,6 +169,10 @@ class AlgorithmConfig(Section):
         rule = "has no effect with server_optimizer=plain, which takes the average as it is"
         stepless = self.server_step is None or self.server_optimizer != ServerOptimizer.plain
         self.require(stepless, "server_step", rule)
+        rule = "has no effect unless algorithm.balance_speed=true"
+        self.require(self.balance_speed or self.speeds is None, "speeds", rule)
+        positive = all(0 < speed < float("inf") for speed in self.speeds or [])
+        self.require(positive, "speeds", "must be positive numbers, one for every part")
         rule = "must be a positive share of a part's nodes, such as 0.1"
         self.require(0 < self.storage_overhead < float("inf"), "storage_overhead", rule)
 

@@ -42,14 +42,14 @@ def build_corrector(run: OpenRun, start: Start, model: Model, steps: list[int], 
     return Corrector(_trainer(run, start, model, steps), chooser, plan, expected)
 
 
-def fill_record(run: OpenRun, start: Start, steps: list[int], step_seconds: Sequence[float | None]) -> dict[str, Any]:
+def fill_record(run: OpenRun, start: Start, steps: list[int], step_seconds: Sequence[float]) -> dict[str, Any]:
     """What S=fill plans with, for starts.json: the ratio, and what it follows from where that was measured now; empty
-    with another S. `step_seconds`: CPU seconds of a local step at every machine."""
-    if not start.measures_steps(run.config):
+    with another S. `step_seconds`: CPU seconds of a local step at every part's machine."""
+    if not start.lacks_fill_ratio(run.config):
         return {"ratio": start.fill_ratio} if start.fill_ratio else {}
-    model = run.new_model()
-    local = [seconds for seconds in step_seconds if seconds is not None]
+    model, local = run.new_model(), list(step_seconds)
     server = seconds_of_step(_trainer(run, start, model, steps), flatten(model))
-    measured = {"ratio": fill_ratio(local, server), "cpu_local_step_by_part": local, "cpu_server_step": server}
+    planned = [share * seconds for share, seconds in zip(start.shares(len(local)), local, strict=True)]
+    measured = {"ratio": fill_ratio(planned, server), "cpu_local_step_by_part": local, "cpu_server_step": server}
     log.info("S=fill: %s", measured)
     return measured

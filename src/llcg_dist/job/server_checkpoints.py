@@ -1,7 +1,7 @@
 """The server's checkpoints: what they hold, and which round is durable at every rank."""
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from torch import Tensor
@@ -14,7 +14,7 @@ from llcg_dist.errors import TrainingError
 from llcg_dist.job.checkpoint import SERVER_OWNER, CheckpointFiles, CheckpointWriter, explain_misfit
 from llcg_dist.job.start import Start
 from llcg_dist.records.recorder import Recorder
-from llcg_dist.records.rows import RoundResult, Row, without_row
+from llcg_dist.records.rows import RoundResult, Row, silent_parts, without_row
 from llcg_dist.training.correction import Corrector
 from llcg_dist.training.flat_vector import is_finite
 
@@ -29,11 +29,10 @@ class ServerState:
         compressor: ServerCompressor,
         ledger: Ledger,
         recorder: Recorder,
-        planned_rounds: int,
+        start: Start,
     ) -> None:
-        """`planned_rounds`: of the first start, which schedules follow."""
         self._algorithm, self._corrector, self._compressor = algorithm, corrector, compressor
-        self._ledger, self._recorder, self._planned_rounds = ledger, recorder, planned_rounds
+        self._ledger, self._recorder, self._start = ledger, recorder, start
 
     def explain_divergence(self, result: RoundResult) -> str:
         """Why a round's model is not finite: an update that is far too long, or else the server's own steps."""
@@ -56,7 +55,8 @@ class ServerState:
             "messages": self._ledger.as_json()["messages"],
             "result": _pack(result),
             "unrecorded": [_pack(earlier) | {"theta": earlier.theta} for earlier in unrecorded],
-            "planned_rounds": self._planned_rounds,
+            "speeds": self._start.speeds,
+            "planned_rounds": self._start.planned_rounds,
             "elapsed": self._recorder.elapsed,
         }
 
@@ -128,7 +128,7 @@ class ServerCheckpoints:
         """What the round's record says of checkpoints; a machine tells of the one that it wrote last."""
         stats, writer = result.stats, self._writer
         warnings = [f"part {part}: parameters not finite, update skipped" for part in result.skipped_parts]
-        absent = absent_parts(result.notes)
+        absent = silent_parts(result.notes)
         parts = [part for part in range(len(stats) + len(absent)) if part not in absent]
         failed = [part for part, machine in zip(parts, stats, strict=True) if machine.checkpoint_failed]
         warnings += [f"part {part}: checkpoint not written" for part in failed]
@@ -149,11 +149,6 @@ def planned_rounds(saved: dict[str, Any], num_rounds: int) -> int:
     if not isinstance(planned, int) or not 1 <= planned <= num_rounds:
         raise ValueError(f"planned for {planned} rounds")
     return planned
-
-
-def absent_parts(columns: Mapping[str, Any]) -> list[int]:
-    """Of a round, by its row or its notes: the parts whose machines were gone."""
-    return list(columns.get("absent", []))
 
 
 def _pack(result: RoundResult) -> dict[str, Any]:

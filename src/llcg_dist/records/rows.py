@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -82,15 +82,22 @@ def round_row(
         "timeline": result.timeline,
         "skipped_parts": result.skipped_parts,
     }
+    steps = [machine.steps for machine in stats]
+    row |= {"local_steps_by_part": _by_part(result, steps)} if len(set(steps)) > 1 else {}
     return row | {name: _number(value) if isinstance(value, float) else value for name, value in result.notes.items()}
 
 
 def _by_part(result: RoundResult, values: Sequence[float]) -> list[float | None]:
     """A value of every part; None where no machine was there to tell it."""
     by_part: list[float | None] = list(values)
-    for part in result.notes.get("absent", []):
+    for part in silent_parts(result.notes):
         by_part.insert(part, None)
     return by_part
+
+
+def silent_parts(columns: Mapping[str, Any]) -> list[int]:
+    """Of a round, by its row or its notes: parts whose machines sent nothing in it, because they were gone or late."""
+    return sorted({*columns.get("absent", []), *(int(part) for part in columns.get("late", {}))})
 
 
 def link_seconds(traffic: Traffic, machines: int, link_mbit: float | None) -> float:

@@ -51,6 +51,7 @@ def test_a_row_by_hand() -> None:
         "cluster_seconds": 1.375,
         "timeline": {"machines": []},
         "skipped_parts": [1],
+        "local_steps_by_part": [3, 5],
         "S": 2,
     }
 

@@ -19,6 +19,7 @@ import numpy as np
 from bench.harness import Claim, Spread, publish, table
 
 from llcg_dist.config.compose import quoted_override
+from llcg_dist.records.cluster_time import round_seconds
 from studies.accuracy_grid import COMMON, FIRST_SEED, FOLDERS, GRAPHS
 from studies.pool import run_all
 
@@ -97,12 +98,6 @@ class Run:
         """Infinite where it is never reached."""
         reached = [100 * row["val_score"] >= target for row in self.rows]
         return float(self.clock[reached.index(True)]) if any(reached) else float("inf")
-
-
-def round_seconds(row: dict[str, Any], is_single: bool) -> float:
-    local = row["cpu_local_by_part"]
-    together = sum(local) if is_single else max(max(local, default=0.0), row.get("cpu_correct_beside", 0.0))
-    return together + row["cpu_correct"]
 
 
 def columns(runs: list[Run], targets: list[float]) -> list[str]:

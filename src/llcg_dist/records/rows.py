@@ -14,6 +14,7 @@ from llcg_dist.comm.messages import TrainStats
 from llcg_dist.config.algorithm import BatchNormStats
 from llcg_dist.config.schema import Config
 from llcg_dist.errors import UserError
+from llcg_dist.records.cluster_time import link_seconds
 from llcg_dist.stopwatch import Elapsed
 from llcg_dist.training.evaluation import Evaluation, scored_statistics
 
@@ -78,7 +79,7 @@ def round_row(
         "cpu_local_by_part": _by_part(result, [machine.cpu_local for machine in stats]),
         "cpu_correct": result.cpu_correct,
         "cpu_evaluate": evaluating.cpu,
-        "cluster_seconds": result.cpu_round + link_seconds(traffic, len(stats), link_mbit),
+        "cluster_seconds": result.cpu_round + link_seconds(vars(traffic), len(stats), link_mbit),
         "timeline": result.timeline,
         "skipped_parts": result.skipped_parts,
     }
@@ -91,15 +92,6 @@ def _by_part(result: RoundResult, values: Sequence[float]) -> list[float | None]
     for part in result.notes.get("absent", []):
         by_part.insert(part, None)
     return by_part
-
-
-def link_seconds(traffic: Traffic, machines: int, link_mbit: float | None) -> float:
-    """Seconds of a round's bytes where every rank has one link of so many Mbit/s: those between server and machines
-    cross the server's, one after the other; features cross the machines' own. 0 without a link."""
-    if not link_mbit or not machines:
-        return 0.0
-    at_server = traffic.bytes_up + traffic.bytes_down + traffic.gradient_bytes + traffic.control_bytes
-    return 8 * (at_server + traffic.feature_bytes / machines) / (link_mbit * 1e6)
 
 
 def statistics_columns(config: Config, evaluation: Evaluation | None) -> Row:

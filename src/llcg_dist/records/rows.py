@@ -47,6 +47,13 @@ class RoundResult:
     """Further columns of the row: diagnostics, lengths of updates, the S that was chosen, seconds of further phases."""
     warnings: list[str] = field(default_factory=list)
     """What the console says below the round."""
+    average: Tensor | None = None
+    """With evaluate.ema: the average [n] of this model and those before it."""
+
+    @property
+    def scored(self) -> Tensor:
+        """The model [n] that is scored and saved."""
+        return self.theta if self.average is None else self.average
 
 
 def round_row(

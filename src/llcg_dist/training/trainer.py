@@ -126,6 +126,12 @@ class Trainer:
         self._steps += 1
         self._optimizer.step()
 
+    def gradient_at(self, theta: Tensor) -> Tensor:
+        """[number of learned parameters] on the CPU: the gradient of the round's next mini-batch at `theta` [n]."""
+        self._parameters.copy_(theta)
+        self.backward()
+        return self.flat_gradient()
+
     def flat_gradient(self) -> Tensor:
         """[number of learned parameters] on the CPU: the gradient of the last backward pass."""
         gradients = [torch.zeros_like(p) if p.grad is None else p.grad for p in self._model.parameters()]

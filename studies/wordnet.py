@@ -103,7 +103,7 @@ def write(source: Path, out: Path, width: int) -> tuple[int, int]:
     pointers = edges(synsets)
     np.save(out / "edges.npy", pointers)
     np.save(out / "features.npy", gloss_features([synset.gloss for synset in synsets], width)[0])
-    np.save(out / "labels.npy", np.array([synset.label for synset in synsets], np.int64))
+    np.save(out / "labels.npy", np.array([f"file{synset.label:02}" for synset in synsets]))
     return len(synsets), pointers.shape[1]
 
 

@@ -103,7 +103,8 @@ def test_the_average_of_the_models_is_what_is_saved_and_training_knows_nothing_o
     averaged = on_loopback(tmp_path, "averaged", *settings, "evaluate.ema=0.5")
     models = [thetas(plain), thetas(averaged)]
     assert all(torch.equal(*pair) for pair in zip(*models, strict=True))
-    expected = sum(weight * theta for weight, theta in zip((1, 2, 4, 8), models[0], strict=True)) / 15
+    weights = torch.tensor([1.0, 2.0, 4.0, 8.0]) / 15
+    expected = weights @ torch.stack(models[0])
     saved = torch.load(averaged / "model.pt", weights_only=True)
     found = torch.cat([tensor.reshape(-1) for tensor in saved.values() if tensor.is_floating_point()])
     assert torch.allclose(found, expected, atol=1e-6)

@@ -28,7 +28,7 @@ def test_a_pilot_from_the_command_line(
     assert found["parts"]["LLCG on random parts"]["cut_share"] > 0.3
     assert 0 <= found["alignment"]["LLCG on random parts"] <= 1
     assert found["gradient_noise_scale"]["start"] > 0
-    assert list((tmp_path / "pilots").iterdir()) == []
+    assert list((tmp_path / "pilots").glob("llcg_*")) == []
     settings = ["--config-dir", str(tmp_path / "conf"), "experiment=advised", "--cfg", "job", "--package", "algorithm"]
     assert run(["train", *settings]) == 0
     assert f"name: {found['settings']['algorithm']}" in capsys.readouterr().out

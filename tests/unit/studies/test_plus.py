@@ -68,6 +68,7 @@ def test_another_base_finds_the_runs_that_it_shares() -> None:
     assert len(set(names)) == len(names)
 
 
+@pytest.mark.full
 def test_every_run_composes() -> None:
     named = {**variants(parse_base([]), list(FACTORS)), **RIVALS, PLUS: [f"algorithm={PLUS}"]}
     found = list(cells(["cora"], [8], named, range(100, 101)))

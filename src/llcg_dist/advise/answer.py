@@ -82,14 +82,15 @@ class Answer:
         }
 
     def preset(self) -> str:
-        """A file of experiment/: the advised settings, for every setting that the command line does not have."""
+        """A file of experiment/ with the advised settings."""
         groups = [{f"override /{key}": value} for key, value in self.settings.items() if "." not in key]
         nested: dict[str, Any] = {"defaults": groups} if groups else {}
         for key, value in self.settings.items():
             section, dot, name = key.partition(".")
             if dot:
                 nested.setdefault(section, {})[name] = value
-        comments = [f"# {reason}" for reason in ["What `llcg advise` found on this graph:", *self.reasons]]
+        lines = ["What `llcg advise` found on this graph; leave these keys out of the command line, which goes first."]
+        comments = [f"# {line}" for line in [*lines, *self.reasons]]
         return "\n".join(["# @package _global_", *comments, yaml.safe_dump(nested, sort_keys=False)])
 
 

@@ -24,7 +24,7 @@ class Curve:
     seconds: list[float]
     """Cluster seconds until the end of each round."""
     scores: list[float]
-    """Validation score of each round."""
+    """Validation score of each round; 0 where it was not evaluated."""
     round_bytes: float = 0.0
     """Sent in a round, by all together."""
     link_seconds: float = 0.0
@@ -104,6 +104,11 @@ def local_steps(steps: float, local_seconds: float, link_seconds: float) -> floa
         return steps
     needed = math.ceil(steps * link_seconds / (_LINK_SHARE * local_seconds))
     return float(max(steps, min(needed, _MOST_LOCAL_STEPS)))
+
+
+def evaluate_every(training: float, evaluating: float) -> int:
+    """Of a pilot: so rarely that evaluating takes no longer than training; seconds of one round and one evaluation."""
+    return max(1, math.ceil(evaluating / max(training, 1e-6)))
 
 
 def affordable_rounds(budget: float, seconds_of_round: float, fewest: int, most: int) -> int:

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from llcg_dist.advise.decision import Curve, affordable_rounds
+from llcg_dist.advise.decision import Curve, affordable_rounds, evaluate_every
 from llcg_dist.config.algorithm import FILL
 from llcg_dist.config.compose import load_config, quoted_override
 from llcg_dist.config.partition import PartitionMethod
@@ -26,7 +26,7 @@ from llcg_dist.records.rows import Row, read_rows
 _PROBE_ROUNDS = 2
 _FEWEST_ROUNDS, _MOST_ROUNDS = 4, 60
 _QUIET = ["cluster.backend=loopback", "checkpoint.every=0", "logger=none", "verify=sizes", "resume=never"]
-_SETTINGS = ["evaluate.every=1", "early_stop.patience=0", "diagnostics.every=0"]
+_SETTINGS = ["early_stop.patience=0", "diagnostics.every=0"]
 
 
 @dataclass(frozen=True)
@@ -36,6 +36,14 @@ class Candidate:
     name: str
     alone: bool
     overrides: list[str]
+    """What it asks for where the user has not set it."""
+    batch: int | None = None
+    """train.local_batch_size of this pilot, whatever the user has set; None: the user's."""
+
+    def settings(self, overrides: Sequence[str]) -> list[str]:
+        """With the user's overrides."""
+        batch = [] if self.batch is None else [f"train.local_batch_size={self.batch}"]
+        return [*self.overrides, *overrides, *batch]
 
 
 @dataclass(frozen=True)
@@ -54,7 +62,7 @@ class Trial:
         last, name = self.rows[-1], self.candidate.name
         on_link = 0.0 if alone else link_seconds(last, len(last["cpu_local_by_part"]), link_mbit)
         scores = [row["val_score"] or 0.0 for row in self.rows]
-        return Curve(name, alone, clock, scores, float(sent_bytes(last)), on_link, self.candidate.overrides)
+        return Curve(name, alone, clock, scores, float(sent_bytes(last)), on_link, self.candidate.settings([]))
 
 
 def candidates(config: Config, parts_are_chosen: bool) -> list[Candidate]:
@@ -62,7 +70,7 @@ def candidates(config: Config, parts_are_chosen: bool) -> list[Candidate]:
     where that was chosen."""
     machines, batch = config.cluster.num_machines, config.train.local_batch_size
     small = max(1, batch // machines)  # single takes P times the batch of a machine
-    one = Candidate("one machine", True, ["algorithm=single", f"train.local_batch_size={small}"])
+    one = Candidate("one machine", True, ["algorithm=single"], small)
     if machines == 1:
         return [one]
     large = Candidate(f"one machine, batches of {batch * machines}", True, ["algorithm=single"])
@@ -76,17 +84,25 @@ def candidates(config: Config, parts_are_chosen: bool) -> list[Candidate]:
 
 
 def try_candidate(candidate: Candidate, overrides: Sequence[str], seconds: float) -> Trial:
-    """Trains it for about so many seconds; what the user has set goes before what the candidate asks for."""
-    settings = [*candidate.overrides, *overrides]
-    probe = _rounds(candidate, settings, _PROBE_ROUNDS).rows[-1]
-    each = probe["seconds_round"] + probe["seconds_evaluate"]
-    return _rounds(candidate, settings, affordable_rounds(seconds, each, _FEWEST_ROUNDS, _MOST_ROUNDS))
+    """Trains it for about so many seconds."""
+    settings = candidate.settings(overrides)
+    probe = _rounds(candidate, settings, _PROBE_ROUNDS, every=1).rows[-1]
+    training, evaluating = probe["seconds_round"], probe["seconds_evaluate"]
+    every = evaluate_every(training, evaluating)
+    rounds = affordable_rounds(seconds, training + evaluating / every, _FEWEST_ROUNDS, _MOST_ROUNDS)
+    return _rounds(candidate, settings, rounds, every)
 
 
-def _rounds(candidate: Candidate, settings: Sequence[str], rounds: int) -> Trial:
+def _rounds(candidate: Candidate, settings: Sequence[str], rounds: int, every: int) -> Trial:
     with tempfile.TemporaryDirectory(prefix="llcg_advise_") as folder:
         run_dir = Path(folder) / "run"
-        fixed = [*_QUIET, *_SETTINGS, f"num_rounds={rounds}", quoted_override("run_dir", str(run_dir))]
+        fixed = [
+            *_QUIET,
+            *_SETTINGS,
+            f"num_rounds={rounds}",
+            f"evaluate.every={every}",
+            quoted_override("run_dir", str(run_dir)),
+        ]
         with state_restored(), _silent():
             run(load_config([*settings, *fixed]), Rank())
         model: dict[str, Any] = torch.load(run_dir / "model.pt", weights_only=True)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 from llcg_dist.advise.answer import Answer, Facts
 from llcg_dist.advise.measure import Parts, alignment, cut, noise
-from llcg_dist.advise.pilot import Candidate, Trial, candidates, try_candidate
+from llcg_dist.advise.pilot import Trial, candidates, try_candidate
 from llcg_dist.advise.reasons import answer
 from llcg_dist.config.compose import load_config
 from llcg_dist.config.schema import Config
@@ -23,7 +23,7 @@ def advise(overrides: Sequence[str], seconds: float, say: Callable[[str], None])
     trials, cuts = list[Trial](), dict[str, Parts]()
     for candidate in tried:
         if not candidate.alone:
-            cuts[candidate.name] = cut(_settings(candidate, overrides))
+            cuts[candidate.name] = cut(load_config(candidate.settings(overrides)))
         trials.append(try_candidate(candidate, overrides, seconds / len(tried)))
         curve = trials[-1].curve(link_mbit)
         say(f"{candidate.name}: {100 * curve.best:.1f} % after {len(curve.scores)} rounds, {curve.seconds[-1]:.2g} s")
@@ -36,10 +36,11 @@ def _facts(
 ) -> Facts:
     """What is measured at the models that the pilots begin and end with."""
     graph = (next(iter(cuts.values())) if cuts else cut(config)).graph
+    by_name = {trial.candidate.name: trial for trial in trials}
     aligned = {
-        trial.candidate.name: alignment(_settings(trial.candidate, overrides), cuts[trial.candidate.name], trial.model)
-        for trial in trials
-        if trial.candidate.name in cuts
+        name: alignment(load_config(trial.candidate.settings(overrides)), cuts[name], trial.model)
+        for name, trial in by_name.items()
+        if name in cuts
     }
     return Facts(
         config.cluster.num_machines,
@@ -50,11 +51,6 @@ def _facts(
         {name: parts.quality for name, parts in cuts.items()},
         aligned,
     )
-
-
-def _settings(candidate: Candidate, overrides: Sequence[str]) -> Config:
-    """What the user has set goes before what the candidate asks for."""
-    return load_config([*candidate.overrides, *overrides])
 
 
 def _chooses_parts(overrides: Sequence[str]) -> bool:

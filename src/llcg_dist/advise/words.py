@@ -18,7 +18,7 @@ def in_words(answer: Answer) -> str:
         "",
         table(_HEAD, [_row(curve, answer) for curve in answer.curves]),
         "",
-        f"llcg train {command} [your settings]",
+        f"llcg train [your settings] {command}",
     ]
     return "\n".join(lines)
 

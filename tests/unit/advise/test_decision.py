@@ -10,6 +10,7 @@ from llcg_dist.advise.decision import (
     Curve,
     affordable_rounds,
     choose,
+    evaluate_every,
     expected_speed_up,
     local_steps,
     useful_batch,
@@ -88,4 +89,5 @@ def test_slow_links_ask_for_more_local_steps() -> None:
 
 
 def test_rounds_of_a_pilot() -> None:
+    assert [evaluate_every(1.0, evaluating) for evaluating in (0.0, 0.9, 1.0, 2.5)] == [1, 1, 1, 3]
     assert [affordable_rounds(10, each, 4, 60) for each in (0.01, 1.0, 100.0, 0.0)] == [60, 10, 4, 60]

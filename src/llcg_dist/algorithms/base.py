@@ -121,7 +121,8 @@ class Algorithm:
 
     def local_gradient(self, gradient: Tensor, theta: Tensor, start: Tensor) -> Tensor:
         """Line 7: the gradient that a machine steps along. All three are flat vectors of the learned parameters:
-        the mini-batch gradient at `theta`, and the model `start` that the machine received this round."""
+        the mini-batch gradient at `theta`, and the model `start` that the machine received this round. They are on the
+        device that the machine trains on."""
         return gradient
 
     @property

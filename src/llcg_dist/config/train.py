@@ -53,6 +53,12 @@ class SamplingMethod(StrEnum):
     labor = "labor"
 
 
+class FeaturesOn(StrEnum):
+    auto = "auto"
+    device = "device"
+    host = "host"
+
+
 class Switch(StrEnum):
     auto = "auto"
     on = "on"
@@ -120,6 +126,9 @@ class SamplingConfig(Section):
     prefetch: Switch = Switch.auto
     """Draw a machine's next mini-batch in a second thread: on, off, or auto (where the host has more cores than ranks);
     the same bits either way."""
+    features_on: FeaturesOn = FeaturesOn.auto
+    """Where a rank on a GPU keeps the features: device, host (the rows of each batch are uploaded), or auto (on the
+    device where they take at most half of its free memory); the same bits either way."""
     server_fanout: Fanouts = -1
     """Neighbours in the server's correction, written like fanout."""
     server_minibatch: ServerMinibatch = ServerMinibatch.uniform

@@ -7,8 +7,6 @@ from typing import Any
 
 from llcg_dist import seeding
 from llcg_dist.config.algorithm import AUTO, Aggregate, Correction
-from llcg_dist.data.cut import correction_nodes
-from llcg_dist.data.views import GraphView
 from llcg_dist.job.open_run import OpenRun
 from llcg_dist.job.start import Start
 from llcg_dist.models.base import Model
@@ -28,12 +26,10 @@ def _trainer(
     run: OpenRun, start: Start, model: Model, steps: list[int], stream: int = seeding.SERVER_STREAM
 ) -> Trainer:
     """Takes the server's own steps on the full graph, with the random numbers of this stream."""
-    config, graph = run.config, run.full.graph
+    config, view = run.config, run.correction_view
     rates = LearningRates(config.train, steps, start.planned_rounds)
     lr, lr_factor = run.algorithm.server_learning_rate(rates)
     settings = StepSettings(stream, config.seed, config.train.server_batch_size, lr, lr_factor)
-    nodes = correction_nodes(config.sampling.server_minibatch, graph, run.full.extra["assignment"])
-    view = GraphView(graph, nodes)
     sampler = sampler_for(model, view.topology, config.sampling.server_fanout)
     return Trainer(view, model, sampler, settings, config.train, run.device)
 

@@ -33,6 +33,7 @@ from llcg_dist.data.views import RowSource
 from llcg_dist.errors import ProtocolError, UserError
 from llcg_dist.job.agreement import Identity, Offered, PartReport, checksum
 from llcg_dist.job.checkpoint import part_owner, parts_with_checkpoints
+from llcg_dist.job.devices import place_features
 from llcg_dist.job.machine_factory import OpenPart, build_machine, seconds_of_local_step
 from llcg_dist.job.mirrored_files import open_files
 from llcg_dist.job.start import Start, checkpoint_folder
@@ -217,6 +218,7 @@ class MachineStart:
             return environment.remote_rows(part, self._rank_of_part, own, self._fetched)
 
         view = part_view(self._config, part, self._shard, self._derived, remote)
+        place_features(view, self._config.sampling.features_on, environment.device)
         opened = OpenPart(
             self._config, self._algorithm, part, view, self._checkpoints, environment.device, self._fetched
         )

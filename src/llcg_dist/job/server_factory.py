@@ -20,7 +20,7 @@ from llcg_dist.data.graph import TRAIN, VAL
 from llcg_dist.errors import UserError
 from llcg_dist.job.checkpoint import SERVER_OWNER, CheckpointWriter, explain_misfit
 from llcg_dist.job.corrector_factory import build_corrector, build_mixer, fill_record
-from llcg_dist.job.devices import server_threads, threads_per_rank
+from llcg_dist.job.devices import evaluation_device, free_memory, server_threads, threads_per_rank
 from llcg_dist.job.evaluation_process import QUEUE, EvaluationsBeside, Task
 from llcg_dist.job.evaluations import Evaluations, EvaluationsHere
 from llcg_dist.job.observer import Observer
@@ -111,12 +111,18 @@ def build_server(
 
 def _evaluations(run: OpenRun, size: int, best: float | None) -> Evaluations:
     """Of models with `size` parameters, where `best` is the best score so far."""
-    task = Task(run.config, run.store / "global", _server_threads(run), best, size)
+    task = Task(run.config, run.store / "global", _server_threads(run), best, size, _evaluation_device(run))
     if run.evaluation_process:
         return EvaluationsBeside(run.evaluation_process, task)
     if run.algorithm.trains_on_parts and run.config.cluster.backend != Backend.loopback:
         log.info("evaluation runs in the server's process (evaluate.process=%s)", run.config.evaluate.process)
     return EvaluationsHere(task.scorer(run.full.graph))
+
+
+def _evaluation_device(run: OpenRun) -> str:
+    graph, config = run.full.graph, run.config
+    state_bytes = 4 * graph.num_nodes * max(config.model.hidden, graph.num_classes)
+    return evaluation_device(run.device, config.evaluate.scratch, state_bytes, free_memory(run.device))
 
 
 def _server_threads(run: OpenRun) -> int:

@@ -15,6 +15,7 @@ from llcg_dist.models.base import Model
 from llcg_dist.models.dropout import relu_dropout
 from llcg_dist.models.products import layer_products
 from llcg_dist.sampling.block import Block
+from llcg_dist.sampling.sparse_matrix import SparseMatrix
 
 
 class BlockLayer(nn.Module):
@@ -47,8 +48,8 @@ class ProductLayer(BlockLayer):
         """b [out]."""
         raise NotImplementedError
 
-    def adjacency(self, block: Block) -> Tensor:
-        """A, [num_dst, num_src] in CSR."""
+    def adjacency(self, block: Block) -> SparseMatrix:
+        """A, [num_dst, num_src]."""
         raise NotImplementedError
 
     def forward(self, x: Rows, block: Block) -> Tensor:

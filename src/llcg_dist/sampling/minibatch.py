@@ -14,8 +14,9 @@ from torch import Tensor
 
 from llcg_dist import seeding
 from llcg_dist.config.train import Fanout, Fanouts
-from llcg_dist.data.feature_rows import Rows
+from llcg_dist.data.feature_rows import LazyRows, Rows
 from llcg_dist.data.rows import Array
+from llcg_dist.data.upload import upload
 from llcg_dist.data.views import View
 from llcg_dist.sampling.block import Block
 
@@ -65,7 +66,17 @@ class Batch:
     def to(self, device: str) -> "Batch":
         """The batch on this device, with features in float32; a store may hold float16."""
         blocks = [block.to(device) for block in self.blocks]
-        return Batch(self.nodes, self.features.to(device).float(), self.labels.to(device), blocks)
+        return Batch(self.nodes, _rows_to(self.features, device).float(), upload(self.labels, device), blocks)
+
+    def tensors(self) -> list[Tensor]:
+        """All that a step reads."""
+        of_blocks = [(block.indptr, block.indices, block.degree) for block in self.blocks]
+        rows = self.features.nodes if isinstance(self.features, LazyRows) else self.features
+        return [rows, self.labels, *(tensor for block in of_blocks for tensor in block)]
+
+
+def _rows_to(rows: Rows, device: str) -> Rows:
+    return rows.to(device) if isinstance(rows, LazyRows) else upload(rows, device)
 
 
 def load_batch(view: View, sampler: Sampler, seeds: Array, seed: int) -> Batch:

@@ -10,11 +10,13 @@ from bench.harness import table
 
 from llcg_dist.advise.decision import expected_speed_up
 from llcg_dist.report.figure import new_canvas, save_png
+from llcg_dist.report.lines import plain_ticks
 from llcg_dist.report.style import SETTINGS
 from studies.map_grid import NETWORKS, ONE, ONE_LARGE
 from studies.timed_runs import TimedRun
 
 NEARLY = 0.97
+_COLOURS = ("#d55e00", "#0072b2", "#009e73")
 
 
 @dataclass(frozen=True)
@@ -75,21 +77,22 @@ def draw(found: Sequence[Place], path: Path) -> None:
     with mpl.rc_context(SETTINGS):
         drawn = new_canvas(6, 4)
         axes = drawn.subplots()
-        for rate, marker in zip(NETWORKS, "v^o", strict=True):
-            points = [_point(place, rate) for place in found]
-            places = [place for place, _ in points]
-            axes.scatter(places, [times for _, times in points], marker=marker, label=f"{rate:,} Mbit/s")
-        predicted = sorted((_noise_ratio(place), place.predicted) for place in found)
-        axes.plot(*zip(*predicted, strict=True), color="#888888", linewidth=1, linestyle="--", label="predicted")
+        ratios = [_noise_ratio(place) for place in found]
+        for rate, marker, colour in zip(NETWORKS, "v^o", _COLOURS, strict=True):
+            times = [_times_sooner(place, rate) for place in found]
+            axes.scatter(ratios, times, marker=marker, color=colour, label=f"{rate:,} Mbit/s")
+        predicted = [place.predicted for place in found]
+        axes.scatter(ratios, predicted, marker="x", color="#888888", label="predicted")
         axes.axhline(1, color="#888888", linewidth=0.6)
         axes.set(xscale="log", xlabel="gradient noise scale / (P x B)", ylabel="times sooner than one machine")
+        plain_ticks(axes.xaxis)
         axes.legend()
         save_png(drawn, path)
 
 
-def _point(place: Place, rate: float) -> tuple[float, float]:
-    methods = [method for method in place.runs if method not in (ONE, ONE_LARGE)]
-    return _noise_ratio(place), max(place.times_sooner(method, rate) for method in methods)
+def _times_sooner(place: Place, rate: float) -> float:
+    """Of the soonest method with several machines."""
+    return max(place.times_sooner(method, rate) for method in place.runs if method not in (ONE, ONE_LARGE))
 
 
 def _noise_ratio(place: Place) -> float:

@@ -73,7 +73,7 @@ def candidates(config: Config, parts_are_chosen: bool) -> list[Candidate]:
     one = Candidate("one machine", True, ["algorithm=single"], small)
     if machines == 1:
         return [one]
-    large = Candidate(f"one machine, batches of {batch * machines}", True, ["algorithm=single"])
+    large = Candidate(f"one machine with batches of {batch * machines}", True, ["algorithm=single"])
     correction = ["algorithm=llcg_plus", "algorithm.correction=beside", f"algorithm.S={FILL}"]
     if parts_are_chosen:
         ways = {f"{config.partition.method} parts": list[str]()}

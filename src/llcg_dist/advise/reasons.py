@@ -59,7 +59,7 @@ def _times(curves: Sequence[Curve], chosen: Curve) -> str:
     target = NEARLY * max(curve.best for curve in curves)
     times = [f"{curve.name} {_seconds(curve.seconds_to(target))}" for curve in curves]
     goal = f"{100 * target:.1f} % (97 % of the best score in the pilot)"
-    return f"Cluster time to {goal}: {', '.join(times)}; {chosen.name} it is."
+    return f"Cluster time to {goal}: {'; '.join(times)}. So {chosen.name} it is."
 
 
 def _noise(facts: Facts) -> str:

@@ -91,7 +91,7 @@ def test_the_preset_gives_the_advised_settings(
 def test_what_is_tried_follows_the_settings() -> None:
     config = load_config(["cluster.num_machines=4", "train.local_batch_size=64"])
     names = [candidate.name for candidate in candidates(config, parts_are_chosen=False)]
-    assert names == ["one machine", "one machine, batches of 256", "LLCG on balanced parts", "LLCG on clusters"]
+    assert names == ["one machine", "one machine with batches of 256", "LLCG on balanced parts", "LLCG on clusters"]
     of_user = ["train.local_batch_size=64", "algorithm.S=2"]
     batches = [load_config(one.settings(of_user)).train.local_batch_size for one in candidates(config, False)]
     assert batches == [16, 64, 64, 64]  # rank 0 alone takes as many as four machines

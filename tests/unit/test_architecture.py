@@ -27,6 +27,7 @@ LAYERS = [
     ["records"],
     ["job"],
     ["predict", "doctor", "report", "train"],
+    ["advise"],
     ["cli"],
     ["api"],
     ["__main__"],

@@ -21,9 +21,11 @@ from llcg_dist.models.rules import check_model
 from llcg_dist.training.average import weighted_average
 from llcg_dist.training.correction import Corrector
 from llcg_dist.training.learning_rate import LearningRates
+from llcg_dist.training.mixing import LayerMixer
 from llcg_dist.training.optimizer import optimizer_class, state_tensors
 from llcg_dist.training.outer_optimizer import outer_optimizer
 from llcg_dist.training.robust import robust_aggregate
+from llcg_dist.training.running_average import RunningAverage
 from llcg_dist.training.schedule import local_steps
 from llcg_dist.training.screening import Models, Screener
 from llcg_dist.training.trainer import Trainer
@@ -83,6 +85,9 @@ class Algorithm:
     def __init__(self, config: Config) -> None:
         self.config = config
         self.outer = outer_optimizer(config.algorithm)
+        self.running_average = RunningAverage(config.evaluate.ema)
+        self.mixer: LayerMixer | None = None
+        """aggregate=learned: the server's, which has the full graph."""
 
     @property
     def num_machines(self) -> int:
@@ -137,6 +142,9 @@ class Algorithm:
         """Line 11: one model of the machines' models, in memory of its own; `theta` is what they started from."""
         if self.config.algorithm.aggregate == Aggregate.mean:
             average = weighted_average(models.vectors, models.weights)
+        elif self.config.algorithm.aggregate == Aggregate.learned:
+            assert self.mixer is not None
+            average = self.mixer.mix(models)
         else:
             average = robust_aggregate(self.config.algorithm, models.vectors, self.num_machines)
         return self.outer.step(theta, average, models.statistics)

@@ -61,6 +61,7 @@ class Aggregate(StrEnum):
     mean = "mean"
     median = "median"
     trimmed_mean = "trimmed_mean"
+    learned = "learned"
 
 
 class NoiseSeed(StrEnum):
@@ -118,8 +119,12 @@ class AlgorithmConfig(Section):
     screen_factor: float = 5.0
     """Longest update that is allowed, as a multiple of the median over the machines of a round."""
     aggregate: Aggregate = Aggregate.mean
-    """What the server makes of the machines' models: mean, or coordinate by coordinate their median or trimmed_mean,
-    which a few false values cannot move far."""
+    """What the server makes of the machines' models: mean, coordinate by coordinate their median or trimmed_mean, which
+    a few false values cannot move far, or learned (a mean with weights by layer that it fits on training nodes)."""
+    mix_steps: int = 8
+    """aggregate=learned: steps a round, each on a mini-batch of the server's, that fit the weights."""
+    mix_lr: float = 0.1
+    """aggregate=learned: their learning rate, of the logits of the weights."""
     trim: float = 0.25
     """aggregate=trimmed_mean: share of the machines whose values are left out at either end."""
     clip: float | None = None
@@ -194,14 +199,15 @@ class AlgorithmConfig(Section):
         """The rules of how updates are judged, aggregated and protected."""
         self.require(1 < self.screen_factor < float("inf"), "screen_factor", "must be a number above 1")
         self.require(0 < self.trim < 0.5, "trim", "must lie between 0 and 0.5, and be neither")
-        self.positive("clip")
+        self.positive("clip", "mix_lr")
+        self.at_least(1, "mix_steps")
         self.require(0 <= self.noise < float("inf"), "noise", "must be a number, not negative")
         rule = "needs algorithm.clip, which it is a multiple of"
         self.require(not self.noise or self.clip is not None, "noise", rule)
         self.require(0 < self.delta < 1, "delta", "must lie between 0 and 1, and be neither")
         rule = f"must be uniform with aggregate={self.aggregate}, which gives every machine one voice"
-        weightless = self.aggregate == Aggregate.mean or self.averaging == Averaging.uniform
-        self.require(weightless, "averaging", rule)
+        takes_weights = self.aggregate in (Aggregate.mean, Aggregate.learned)
+        self.require(takes_weights or self.averaging == Averaging.uniform, "averaging", rule)
 
 
 def method_label(name: str, target: str | None) -> str:

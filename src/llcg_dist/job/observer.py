@@ -92,7 +92,7 @@ class Observer:
         if due:
             while self._evaluations.full:
                 self._record_first(wait=True)
-            self._evaluations.submit(result.theta)
+            self._evaluations.submit(result.scored)
         self._open.append(_Open(result, checkpoint, due))
         self._record_scored()
 

@@ -46,6 +46,7 @@ def run_rounds(server: "Server", theta: Tensor, first_round: int, unrecorded: Ro
             traffic=channel.ledger.end_round(),
             notes=models.notes | server.take_notes(),
             warnings=models.warnings,
+            average=algorithm.running_average.step(theta, r),  # evaluate.ema
             **clock.columns(stats, channel.parallel, algorithm.trains_on_parts, server.waited(r)),
         )
         server.checkpoint(previous)

@@ -45,7 +45,7 @@ class Server:
         theta = run_rounds(self, theta, first_round, unrecorded[-1] if unrecorded else None)
         self.channel.finish(Finish(self._observer.last_round, durable_round=self.durable_round))
         self._checkpoints.finish()
-        return self._observer.finish(theta, self.channel.ledger, audit())
+        return self._observer.finish(self.algorithm.running_average.scored(theta), self.channel.ledger, audit())
 
     def _restore_machines(self, round_: int, parts: Sequence[int]) -> list[int]:
         """Machines that have lost their state, or have none yet, get what all machines share after this round. Returns

@@ -45,7 +45,8 @@ class ServerState:
     def pack(self, result: RoundResult, unrecorded: Sequence[RoundResult]) -> dict[str, Any]:
         """The state after the round of `result`; rows of the rounds `unrecorded` before it wait for scores."""
         chooser, plan = self._corrector.chooser, self._corrector.plan
-        return {
+        average = {} if result.average is None else {"average": result.average}
+        return average | {
             "theta": result.theta,
             "optimizer": self._corrector.trainer.optimizer_state(),
             "outer": self._algorithm.outer.state(),
@@ -54,7 +55,7 @@ class ServerState:
             "fill_ratio": plan.ratio if plan else None,
             "messages": self._ledger.as_json()["messages"],
             "result": _pack(result),
-            "unrecorded": [_pack(earlier) | {"theta": earlier.theta} for earlier in unrecorded],
+            "unrecorded": [_pack(earlier) | {"theta": earlier.scored} for earlier in unrecorded],
             "speeds": self._start.speeds,
             "planned_rounds": self._start.planned_rounds,
             "elapsed": self._recorder.elapsed,
@@ -68,12 +69,14 @@ class ServerState:
             raise ValueError(f"{tuple(theta.shape)} parameters for a model of {size}")
         self._corrector.trainer.load_optimizer_state(saved["optimizer"])
         self._algorithm.outer.load_state(saved["outer"], size)
+        self._algorithm.running_average.load(saved.get("average"), size)
         self._compressor.load_state(saved["exchange"])
         if self._corrector.chooser:
             self._corrector.chooser.load_state(saved["auto_s"])
         self._ledger.restore(saved["messages"])
         earlier = saved.get("unrecorded", [])
-        return [_unpack(values, values["theta"]) for values in earlier] + [_unpack(saved["result"], theta)]
+        last = _unpack(saved["result"], theta, saved.get("average"))
+        return [*(_unpack(values, values["theta"]) for values in earlier), last]
 
 
 class ServerCheckpoints:
@@ -152,14 +155,16 @@ def planned_rounds(saved: dict[str, Any], num_rounds: int) -> int:
 
 
 def _pack(result: RoundResult) -> dict[str, Any]:
-    """Plain numbers and lists; theta is stored beside them."""
-    values = {f.name: getattr(result, f.name) for f in dataclasses.fields(result) if f.name != "theta"}
+    """Plain numbers and lists; models are stored beside them."""
+    models = ("theta", "average")
+    values = {f.name: getattr(result, f.name) for f in dataclasses.fields(result) if f.name not in models}
     return values | {
         "stats": [dataclasses.asdict(machine) for machine in result.stats],
         "traffic": dataclasses.asdict(result.traffic),
     }
 
 
-def _unpack(values: dict[str, Any], theta: Tensor) -> RoundResult:
+def _unpack(values: dict[str, Any], theta: Tensor, average: Tensor | None = None) -> RoundResult:
+    models = {"theta": theta, "average": average}
     stats = [TrainStats(**machine) for machine in values["stats"]]
-    return RoundResult(**values | {"theta": theta, "stats": stats, "traffic": Traffic(**values["traffic"])})
+    return RoundResult(**values | models | {"stats": stats, "traffic": Traffic(**values["traffic"])})

@@ -20,7 +20,7 @@ from llcg_dist.data.derived import DataAccess, halo_bytes
 from llcg_dist.data.graph import TRAIN, VAL
 from llcg_dist.errors import UserError
 from llcg_dist.job.checkpoint import SERVER_OWNER, CheckpointWriter, explain_misfit
-from llcg_dist.job.corrector_factory import build_corrector, fill_record
+from llcg_dist.job.corrector_factory import build_corrector, build_mixer, fill_record
 from llcg_dist.job.devices import evaluation_device, free_memory, server_threads, threads_per_rank
 from llcg_dist.job.evaluation_process import QUEUE, EvaluationsBeside, Task
 from llcg_dist.job.evaluations import Evaluations, EvaluationsHere
@@ -91,6 +91,7 @@ def build_server(
     steps = algorithm.local_steps(start.planned_rounds)
     fill = fill_record(run, start, steps, step_seconds)
     corrector = build_corrector(run, start, model, steps, fill.get("ratio"))
+    algorithm.mixer = build_mixer(run, start, steps)
     paper_bytes = state_dict_bytes(model) + model.unused_bytes
     plans = {name: plan for name, plan in (("fill", fill), ("speeds", _speeds(start, step_seconds))) if plan}
     recorder = _recorder(run, start, paper_bytes, plans)

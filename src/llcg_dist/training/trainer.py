@@ -146,6 +146,12 @@ class Trainer:
         self._steps, self._host_copy = self._steps + 1, None
         self._optimizer.step()
 
+    def gradient_at(self, theta: Tensor) -> Tensor:
+        """[number of learned parameters] on the CPU: the gradient of the round's next mini-batch at `theta` [n]."""
+        self._parameters.copy_(theta)
+        self.backward()
+        return self.flat_gradient()
+
     def flat_gradient(self) -> Tensor:
         """[number of learned parameters] on the CPU: the gradient of the last backward pass."""
         return self._gradient().cpu()

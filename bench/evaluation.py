@@ -17,7 +17,6 @@ from bench.harness import Claim, Spread, interleaved, publish, ratio, table
 from llcg_dist.config.compose import load_config
 from llcg_dist.data.datasets import load_dataset
 from llcg_dist.data.graph import Graph
-from llcg_dist.job.process import keep_freed_memory
 from llcg_dist.models import build_model
 from llcg_dist.models.products import sparse_product
 from llcg_dist.models.stages import GraphModel, ProductLayer
@@ -25,7 +24,7 @@ from llcg_dist.sampling.block import block_with_global_columns, degrees
 from llcg_dist.training.chunks import chunk_bounds
 from llcg_dist.training.hidden_states import HiddenStates
 from llcg_dist.training.layerwise import FullGraphForward
-from llcg_dist.training.threads import using_threads
+from llcg_dist.training.threads import prepare_computing, using_threads
 
 SETTINGS = ["dataset.features=100", "dataset.degree=50", "dataset.classes=47", "model.layers=3", "model.hidden=64"]
 WHOLE, LESS = "evaluation", "order chosen by chunk"
@@ -47,9 +46,7 @@ def main() -> None:
     parser.add_argument("--nodes", type=int, default=600_000)
     parser.add_argument("--repeats", type=int, default=5)
     arguments = parser.parse_args()
-    torch.set_num_threads(1)
-    torch.set_flush_denormal(True)
-    keep_freed_memory()
+    prepare_computing(threads=1)
     config = load_config([*SETTINGS, f"dataset.nodes={arguments.nodes}"])
     graph = load_dataset(config.dataset)
     torch.manual_seed(0)

@@ -19,11 +19,12 @@ from tests.helpers.netns import Host
 from torch import Tensor
 
 from bench.turns import ended, free_port, require_line, write_line
-from llcg_dist.comm.channel import MachineChannel, ServerChannel
+from llcg_dist.comm.channel import ServerChannel
 from llcg_dist.comm.control import leave
 from llcg_dist.comm.error_feedback import machine_compressor, server_compressor
 from llcg_dist.comm.job_key import KEY_BYTES
 from llcg_dist.comm.ledger import Kind, Ledger
+from llcg_dist.comm.machine_channel import MachineChannel
 from llcg_dist.comm.members import Members
 from llcg_dist.comm.messages import MESSAGES, Finish, Message, Train, Trained, TrainStats
 from llcg_dist.comm.process_transport import ProcessTransport, answer_requests
@@ -31,10 +32,10 @@ from llcg_dist.comm.resources import RankResources
 from llcg_dist.comm.torch_dist import Cluster
 from llcg_dist.config.compose import load_config
 from llcg_dist.config.model import ModelConfig
-from llcg_dist.job.process import keep_freed_memory
 from llcg_dist.models import build_model
 from llcg_dist.training.flat_vector import contiguous_parameters, flatten, statistics_mask
 from llcg_dist.training.screening import Screener
+from llcg_dist.training.threads import prepare_computing
 
 FEATURES, CLASSES = 602, 41
 """Reddit's sizes: the small model is the paper's for it, three SAGE layers."""
@@ -76,9 +77,7 @@ def ranks(machines: int, hosts: Sequence[Host] = ()) -> Iterator[Callable[[str],
 
 
 def take_turns() -> None:
-    torch.set_num_threads(1)
-    torch.set_flush_denormal(True)
-    keep_freed_memory()  # as every rank of a run
+    prepare_computing(threads=1)
     cluster = Cluster("gloo", 120, Ledger(frozenset({Kind.PARAMETERS})))
     sealed: Cluster | None = None
     contenders: dict[str, Rounds] = {}

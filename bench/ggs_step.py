@@ -38,6 +38,7 @@ from llcg_dist.models import build_model
 from llcg_dist.records.console import say
 from llcg_dist.sampling.minibatch import fanouts_per_layer
 from llcg_dist.sampling.neighbor import NeighborSampler
+from llcg_dist.training.threads import prepare_computing
 from llcg_dist.training.trainer import StepSettings, Trainer
 
 # Reddit's width of features and the paper's model: 3 layers, hidden 256, fan-out 10, batches of 256.
@@ -72,8 +73,7 @@ def settings(machines: int, folder: str) -> Config:
 
 def measure(machines: int, repeats: int, steps: int) -> None:
     config = settings(machines, os.environ["LLCG_BENCH"])
-    torch.set_num_threads(1)
-    torch.set_flush_denormal(True)
+    prepare_computing(threads=1)
     cluster = Cluster("gloo", 120, Ledger(frozenset({Kind.FEATURES})))
     group = cluster.machine_group()
     if cluster.rank > 0:

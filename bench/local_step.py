@@ -1,6 +1,6 @@
 """How long a machine's local step takes, against the same step in other hands:
 
-    python -m bench.local_step [--repeats 9] [--steps 4]
+    python -m bench.local_step [--repeats 9] [--steps 8]
 
 One thread, 3 layers, batches of 256, fan-out 10, degree 50, at hidden width 256 and 64; see bench/step_contenders.py.
 Those in bfloat16: ours with train.precision=bfloat16, the others under torch.autocast of that type.
@@ -10,8 +10,6 @@ import argparse
 import dataclasses
 from functools import partial
 
-import torch
-
 from bench.harness import Claim, Spread, interleaved, publish, ratio, table
 from bench.step_contenders import dgl_loop, floor, ours, ours_ahead, pyg_over_edges, under_autocast
 from bench.step_profile import shares_by_kind
@@ -20,7 +18,7 @@ from llcg_dist.config.schema import Config
 from llcg_dist.config.train import Precision
 from llcg_dist.data.datasets import load_dataset
 from llcg_dist.data.graph import Graph
-from llcg_dist.job.process import keep_freed_memory
+from llcg_dist.training.threads import prepare_computing
 
 SETTINGS = [
     "dataset.nodes=100000", "dataset.features=128", "dataset.degree=50", "dataset.classes=40", "model.layers=3",
@@ -34,13 +32,8 @@ FASTER_BFLOAT16, KEPT_LEAD = {256: 1.35, 64: 1.0}, {256: 1.0}
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--repeats", type=int, default=9)
-    parser.add_argument("--steps", type=int, default=4)
-    arguments = parser.parse_args()
-    torch.set_num_threads(1)
-    torch.set_flush_denormal(True)
-    keep_freed_memory()
+    arguments = repeats_and_steps(__doc__)
+    prepare_computing(threads=1)
     graph = load_dataset(load_config(SETTINGS).dataset)
     times, profiles, claims = {}, {}, []
     for hidden in HIDDEN:
@@ -55,6 +48,14 @@ def main() -> None:
     )
     tables = [table(["ms a step", *widths], steps), table(["share of llcg_dist's own step", *widths], kinds)]
     publish("local_step", "\n\n".join(tables), claims, {"profile": profiles})
+
+
+def repeats_and_steps(doc: str | None) -> argparse.Namespace:
+    """The command line of a program that measures steps."""
+    parser = argparse.ArgumentParser(description=(doc or "").splitlines()[0])
+    parser.add_argument("--repeats", type=int, default=9)
+    parser.add_argument("--steps", type=int, default=8)
+    return parser.parse_args()
 
 
 def measure(config: Config, graph: Graph, repeats: int, steps: int) -> dict[str, list[float]]:

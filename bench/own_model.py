@@ -1,20 +1,18 @@
 """What does a model of one's own cost, against the same layers on our blocks? A step, and a pass over the whole graph:
 
-    python -m bench.own_model [--repeats 9] [--steps 4]
+    python -m bench.own_model [--repeats 9] [--steps 8]
 
 GraphSAGE with BatchNorm, one thread, the graph and batches of bench.local_step: `model=sage` on blocks, and PyG's
 module as `model=own` on sampled subgraphs. PyG's module trims what a layer has no use for, but its first layer computes
 every node of the subgraph where ours computes those that the second reads, and torch's dropout draws every number.
 """
 
-import argparse
 from functools import partial
 
-import torch
 from torch import Tensor
 
 from bench.harness import Claim, Spread, interleaved, publish, ratio, table
-from bench.local_step import SETTINGS
+from bench.local_step import SETTINGS, repeats_and_steps
 from bench.step_contenders import Steps
 from llcg_dist import seeding
 from llcg_dist.config.compose import load_config
@@ -22,10 +20,10 @@ from llcg_dist.config.schema import Config
 from llcg_dist.data.datasets import load_dataset
 from llcg_dist.data.graph import Graph
 from llcg_dist.data.views import GraphView
-from llcg_dist.job.process import keep_freed_memory
 from llcg_dist.models import build_model
 from llcg_dist.models.samplers import sampler_for
 from llcg_dist.training.full_forward import full_forward
+from llcg_dist.training.threads import prepare_computing
 from llcg_dist.training.trainer import StepSettings, Trainer
 
 HIDDEN = (256, 64)
@@ -36,13 +34,8 @@ NODES_EVALUATED = 10_000
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--repeats", type=int, default=9)
-    parser.add_argument("--steps", type=int, default=4)
-    arguments = parser.parse_args()
-    torch.set_num_threads(1)
-    torch.set_flush_denormal(True)
-    keep_freed_memory()
+    arguments = repeats_and_steps(__doc__)
+    prepare_computing(threads=1)
     graph = load_dataset(load_config(SETTINGS).dataset)
     small = load_dataset(load_config([*SETTINGS, f"dataset.nodes={NODES_EVALUATED}"]).dataset)
     rows, claims = [], []

@@ -15,6 +15,7 @@ from llcg_dist.data.views import GraphView
 from llcg_dist.models import build_model
 from llcg_dist.sampling.minibatch import fanouts_per_layer
 from llcg_dist.sampling.neighbor import NeighborSampler
+from llcg_dist.training.threads import prepare_computing
 from llcg_dist.training.trainer import StepSettings, Trainer
 
 _STEPS = 8
@@ -24,8 +25,7 @@ def measure(settings: list[str], repeats: int) -> tuple[dict[str, list[float]], 
     """Seconds of a round's steps by contender ("draw": its batches alone), and whether both had the same bits."""
     config = load_config(settings)
     graph = load_dataset(config.dataset)
-    torch.set_num_threads(1)
-    torch.set_flush_denormal(True)
+    prepare_computing(threads=1)
     plain, ahead = _trainer(config, graph, False), _trainer(config, graph, True)
     start = plain.theta().clone()
 

@@ -19,6 +19,7 @@ ATTACKS: Mapping[str, str] = {
     "truncate": "a message from rank 1 (part {0}) is refused: it was not sealed with this job's key, or was changed or",
     "replay": "a message from rank 2 (part {1}) is refused: it was sent before (message ",
     "swap": "a message from rank 2 (part {1}) is refused: it was sealed for another link (from rank 1 to rank 0",
+    "flip_features": "a message from rank 1 (part {0}) is refused: it was not sealed with this job's key, or was",
 }
 RESUMED = (2, 3, 4)
 
@@ -45,6 +46,7 @@ class Jobs:
         sealed[0] += ["cluster.audit=true"]
         in_the_clear = ["cluster.sealed=false", f"init_from={root}/init_second", f"run_dir={root}/in_the_clear"]
         attacked = [[key, f"run_dir={root}/{name}"] for name in ATTACKS]
+        attacked[-1] += ["algorithm=ggs"]
         jobs = [in_the_clear, *sealed, *attacked]  # ranks of one store: without a key none would read what has a seal
         leaks = dict(enumerate(ATTACKS, start=len(sealed) + 1))
         self.outcome: Outcome

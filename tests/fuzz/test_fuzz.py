@@ -1,21 +1,15 @@
 """Every damaged input either loads or ends with our own error: no traceback, no hang, no memory blow-up.
 
-LLCG_FUZZ_INPUTS sets how many inputs are tried in all (5,000 in `make test`, 100,000 in `make fuzz`).
+See tests/fuzz/bombard.py for how many are tried.
 """
 
-import contextlib
-import os
 import random
-import resource
 import shutil
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 
@@ -26,9 +20,7 @@ from llcg_dist.cli.watch.view import plain_lines
 from llcg_dist.comm.ledger import Ledger
 from llcg_dist.comm.loopback import LoopbackTransport
 from llcg_dist.config.compose import load_config
-from llcg_dist.config.files import FilesConfig
 from llcg_dist.config.schema import Verify
-from llcg_dist.data.datasets import load_dataset
 from llcg_dist.data.partition import ensure_store
 from llcg_dist.data.store import read_manifest, read_shard
 from llcg_dist.errors import UserError
@@ -39,9 +31,9 @@ from llcg_dist.job.server_factory import build_server, start_after
 from llcg_dist.predict import read_run_config
 from llcg_dist.records.rows import read_rows
 from llcg_dist.report import find_runs, write_report
+from tests.fuzz.bombard import bombard, damaged
 from tests.helpers.mutate import mutate_bytes, mutate_json
 
-INPUTS = int(os.environ.get("LLCG_FUZZ_INPUTS", 5000))
 TINY = ["experiment=tiny", "cluster.backend=loopback", "num_rounds=2"]
 
 
@@ -51,36 +43,6 @@ def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
     torch.set_num_threads(1)
     train.run(load_config([*TINY, f"partition.root={root}/parts", f"run_dir={root}/run"]), train.Rank())
     return root
-
-
-def bombard(share: float, attempt: Callable[[random.Random], None]) -> None:
-    """`share` of all inputs, each seeded, timed, and allowed to end well or with a UserError of one line."""
-    refused = 0
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    for seed in range(round(INPUTS * share)):
-        started, message = time.process_time(), None  # of the processor: others may keep it busy
-        try:
-            attempt(random.Random(seed))
-        except UserError as error:
-            message = str(error)
-        if message is not None:
-            refused += 1
-            assert message
-            assert "\n" not in message
-        assert time.process_time() - started < 10, f"seed {seed} took too long"
-    grown_mb = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
-    assert grown_mb < 1000
-    assert refused > 0, "no input was refused: nothing was tried"
-
-
-@contextlib.contextmanager
-def damaged(path: Path, content: bytes) -> Iterator[None]:
-    original = path.read_bytes()
-    path.write_bytes(content)
-    try:
-        yield
-    finally:
-        path.write_bytes(original)
 
 
 def test_settings(tmp_path: Path) -> None:
@@ -213,42 +175,3 @@ def test_records(good: Path, tmp_path: Path) -> None:
                 write_report([run_dir])
 
     bombard(0.1, attempt)
-
-
-def own_graph(folder: Path) -> dict[str, Path]:
-    """A graph in every format that a user may bring."""
-    rng = np.random.default_rng(0)
-    nodes = [f"n{i}" for i in range(30)]
-    edges = pd.DataFrame({"src": rng.choice(nodes, 80), "dst": rng.choice(nodes, 80)})
-    features = pd.DataFrame({"node": nodes, "a": rng.standard_normal(30), "b": rng.standard_normal(30)})
-    labels = pd.DataFrame({"node": nodes, "label": rng.choice(["x", "y"], 30)})
-    split = pd.DataFrame({"node": nodes, "split": rng.choice(["train", "val", "test"], 30)})
-    tables = {"edges": edges, "features": features, "labels": labels, "split": split}
-    for name, table in tables.items():
-        table.to_csv(folder / f"{name}.csv", index=False)
-        table.to_parquet(folder / f"{name}.parquet", index=False)
-    np.save(folder / "edges.npy", rng.integers(0, 30, (2, 80)))
-    np.save(folder / "features.npy", rng.standard_normal((30, 4), dtype=np.float32))
-    pd.DataFrame({"node": range(30), "label": rng.integers(0, 2, 30)}).to_csv(folder / "numbered.csv", index=False)
-    return {path.name: path for path in folder.iterdir()}
-
-
-def test_own_graphs(tmp_path: Path) -> None:
-    files = own_graph(tmp_path)
-    contents = {name: path.read_bytes() for name, path in files.items()}
-    choices = [
-        {"edges": f"edges.{kind}", "features": f"features.{kind}", "labels": f"labels.{kind}", "split": f"split.{kind}"}
-        for kind in ("csv", "parquet")
-    ] + [{"edges": "edges.npy", "features": "features.npy", "labels": "numbered.csv"}]
-
-    def attempt(chance: random.Random) -> None:
-        chosen = chance.choice(choices)
-        victim = chosen[chance.choice(sorted(chosen))]
-        with damaged(files[victim], mutate_bytes(chance, contents[victim])):
-            named: dict[str, Any] = {setting: str(files[name]) for setting, name in chosen.items()}
-            graph = load_dataset(FilesConfig(**named))
-            assert np.isfinite(graph.features).all()
-            assert graph.indptr[-1] == len(graph.indices)
-            assert 0 <= graph.indices.min(initial=0) <= graph.indices.max(initial=0) < graph.num_nodes
-
-    bombard(0.15, attempt)

@@ -6,7 +6,7 @@ than its bytes.
     bytes   content
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -34,6 +34,10 @@ class Packet:
     kind: Kind = Kind.CONTROL
     """Of the content, and the phase: for whom it is sent through. They do not cross in here."""
     phase: Phase = Phase.ROUND
+
+    def copied(self) -> "Packet":
+        """With content in memory of its own."""
+        return self if self.content is None else replace(self, content=self.content.clone())
 
 
 class Envelope:

@@ -21,6 +21,7 @@ from llcg_dist.job.start import checkpoint_folder
 from llcg_dist.models import build_model
 from llcg_dist.models.base import Model
 from llcg_dist.records.mirror import RecordsMirror
+from llcg_dist.records.rows import silent_parts
 
 
 @dataclass(frozen=True)
@@ -51,9 +52,9 @@ class OpenRun:
         return open_files(folder, self.config.checkpoint.mirror, SERVER_OWNER, self.records_mirror)
 
     def absent_in(self, round_: int) -> list[int]:
-        """Parts whose machines were gone in a round that the server has a checkpoint of."""
+        """Parts whose machines were gone, or late, in a round that the server has a checkpoint of."""
         with explain_misfit(SERVER_OWNER, round_):
-            return list(self.checkpoints.load(round_)["result"]["notes"].get("absent", []))
+            return silent_parts(self.checkpoints.load(round_)["result"]["notes"])
 
     @property
     def train_nodes(self) -> list[int]:

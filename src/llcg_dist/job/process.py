@@ -1,7 +1,6 @@
 """A rank as an operating-system process: its name, its log, how it hears of signals, and how it ends."""
 
 import contextlib
-import ctypes
 import logging
 import os
 import re
@@ -164,14 +163,6 @@ def die_with_launcher() -> None:
     die_with_parent()
     if os.getppid() != launcher:  # it died before we asked
         os._exit(1)
-
-
-def keep_freed_memory() -> None:
-    """A step frees its large buffers and needs them again in the next: glibc would give them back to the kernel, which
-    hands them out again page by page, emptied. At most half a gigabyte is kept."""
-    glibc = ctypes.CDLL(None)
-    glibc.mallopt(-3, 2**28)  # M_MMAP_THRESHOLD: larger ones still come and go
-    glibc.mallopt(-1, 2**29)  # M_TRIM_THRESHOLD
 
 
 def fail(message: str, exit_code: int) -> int:

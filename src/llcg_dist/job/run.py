@@ -7,8 +7,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Protocol
 
-import torch
-
 from llcg_dist.algorithms.base import Algorithm
 from llcg_dist.algorithms.registry import build_algorithm
 from llcg_dist.comm.channel import ServerTransport
@@ -40,7 +38,9 @@ from llcg_dist.job.handshake import (
     Leave,
     Offer,
     Ready,
+    StepSeconds,
     TakePart,
+    TrySteps,
     ask,
     ask_all,
     refusing_mistakes,
@@ -48,7 +48,7 @@ from llcg_dist.job.handshake import (
 )
 from llcg_dist.job.loopback import LoopbackHub
 from llcg_dist.job.open_run import OpenRun
-from llcg_dist.job.process import Rank, keep_freed_memory, log_to
+from llcg_dist.job.process import Rank, log_to
 from llcg_dist.job.processes import ProcessHub, join_cluster, work, work_again
 from llcg_dist.job.resumption import choose_round, losses, refuse_to_start_over, starts_over
 from llcg_dist.job.returning import Placed
@@ -62,6 +62,7 @@ from llcg_dist.records.partition import record_partition
 from llcg_dist.records.reading import readable_rows
 from llcg_dist.records.rows import Row
 from llcg_dist.records.starts import loss_line
+from llcg_dist.training.threads import prepare_computing
 
 log = logging.getLogger(__name__)
 
@@ -92,10 +93,8 @@ class ServerHub(Hub, Protocol):
 
 def run(config: Config, me: Rank) -> None:
     """This rank's part of the job; returns when the job is done."""
-    torch.set_num_threads(threads_per_rank(config.cluster.threads, int(os.environ.get("LOCAL_WORLD_SIZE", 1))))
-    keep_freed_memory()
+    prepare_computing(threads_per_rank(config.cluster.threads, int(os.environ.get("LOCAL_WORLD_SIZE", 1))))
     CheckpointWriter.forget_all()
-    torch.set_flush_denormal(True)  # denormals slow a step down many times and mean nothing to the result
     algorithm = build_algorithm(config)
     if not algorithm.trains_on_parts or config.cluster.backend == Backend.loopback:
         require_world(int(os.environ.get("WORLD_SIZE", 1)), 1)
@@ -164,7 +163,12 @@ def _start(
     names = [shard_name(algorithm.data_access, part) for part in range(len(rank_of_part))]
     require_parts(reports, rank_of_part, described_shards(manifest, names))
     start = _choose_start(run, [report.checkpoints for report in reports], state)
-    step_seconds = [ready.step_seconds for ready in ask_all(hub, Begin(asdict(start)), Ready)]
+    step_seconds = list[float]()
+    if start.measures_steps(config):
+        tried = ask_all(hub, TrySteps(asdict(start)), StepSeconds)
+        step_seconds = [tried[rank - 1].seconds for rank in rank_of_part]
+        start = start.with_speeds(config, step_seconds)
+    ask_all(hub, Begin(asdict(start)), Ready)
     if algorithm.trains_on_parts:
         record_partition(run_dir, manifest, run.full)
     checksums = [report.checksum for report in reports]

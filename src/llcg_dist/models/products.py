@@ -54,8 +54,30 @@ def sparse_product(matrix: SparseMatrix, x: Tensor) -> Tensor:
     return _SparseProduct.apply(x, matrix)
 
 
+@dataclass(frozen=True)
+class SummedRows(LazyRows):
+    """Features whose product with a block's matrix is known already."""
+
+    matrix: SparseMatrix
+    dst_rows: Tensor
+    product: Tensor
+
+    @property
+    def nbytes(self) -> int:
+        return self.nodes.nbytes + self.dst_rows.nbytes + self.product.nbytes
+
+
+def summed_ahead(matrix: SparseMatrix, x: LazyRows, weight: Tensor) -> LazyRows:
+    """x with what layer_products(matrix, x, weight, …) needs of it and no weight is needed for."""
+    if _weight_first(matrix, x, weight):
+        return x
+    return SummedRows(x.table, x.nodes, matrix, *_dst_rows_and_product(matrix, x))
+
+
 def _dst_rows_and_product(matrix: SparseMatrix, x: Rows) -> tuple[Tensor, Tensor]:
     """(x[:len(matrix)], matrix·x); for LazyRows the product reads the feature table in place."""
+    if isinstance(x, SummedRows) and x.matrix is matrix:
+        return x.dst_rows, x.product
     if not isinstance(x, LazyRows):
         return _DstRowsAndProduct.apply(x, matrix)
     columns = x.nodes.index_select(0, matrix.indices).to(matrix.indptr.dtype)

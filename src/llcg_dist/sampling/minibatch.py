@@ -5,7 +5,7 @@ a change of a bit.
 """
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass
 from typing import Protocol
@@ -98,11 +98,14 @@ class BatchStream:
         """Seed of torch's generator for the dropout of this round."""
         self._prefetched: deque[Batch] = deque()
         self._thread: Executor | None = None
+        self._prepared: Callable[[Batch], Batch] = lambda batch: batch
         self._left, self._drawing = 0, deque[Future[Batch]]()
 
-    def draw_ahead(self, thread: Executor, count: int) -> None:
-        """From now on the next batch is drawn in this thread while one is used, until `count` have been."""
-        self._thread, self._left = thread, count - len(self._prefetched)
+    def draw_ahead(
+        self, thread: Executor, count: int, prepared: Callable[[Batch], Batch] = lambda batch: batch
+    ) -> None:
+        """From now on the next batch is drawn and prepared in this thread while one is used, `count` in all."""
+        self._thread, self._prepared, self._left = thread, prepared, count - len(self._prefetched)
         self._draw_in_thread()
 
     def next(self) -> Batch:
@@ -118,7 +121,7 @@ class BatchStream:
     def _draw_in_thread(self) -> None:
         if self._thread and self._left > 0:
             self._left -= 1
-            self._drawing.append(self._thread.submit(self._draw))
+            self._drawing.append(self._thread.submit(lambda: self._prepared(self._draw())))
 
     def prefetch(self, count: int, max_bytes: int = PREFETCH_BYTES) -> None:
         """Draws the next `count` batches ahead of time, or as many as fit into `max_bytes`."""

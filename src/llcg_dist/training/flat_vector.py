@@ -71,6 +71,16 @@ def statistics_mask(model: nn.Module) -> Tensor:
     return torch.cat([torch.full((tensor.numel(),), name not in learned) for name, tensor in tensors.items()])
 
 
+def layer_sizes(model: nn.Module) -> dict[str, int]:
+    """How many learned parameters each layer has, by the name of the module that holds them, in the flat vector's
+    order."""
+    sizes: dict[str, int] = {}
+    for name, parameter in model.named_parameters():
+        layer = name.rpartition(".")[0]
+        sizes[layer] = sizes.get(layer, 0) + parameter.numel()
+    return sizes
+
+
 def state_dict_bytes(model: nn.Module) -> int:
     """Bytes of the full state_dict, integer counters included: what the paper's MB column counts per machine."""
     return sum(tensor.numel() * tensor.element_size() for tensor in model.state_dict().values())

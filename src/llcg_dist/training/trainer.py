@@ -4,7 +4,7 @@ steps (lines 12-17), which run the same loop on the full graph and with other se
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -14,7 +14,8 @@ from llcg_dist.config.train import OptimizerState, TrainConfig
 from llcg_dist.data import progress
 from llcg_dist.data.upload import upload
 from llcg_dist.data.views import View
-from llcg_dist.sampling.minibatch import BatchStream, Sampler
+from llcg_dist.models.base import Model
+from llcg_dist.sampling.minibatch import Batch, BatchStream, Sampler
 from llcg_dist.sampling.upload_ahead import DeviceBatches
 from llcg_dist.training.flat_vector import contiguous_parameters, statistics_mask
 from llcg_dist.training.generator_state import generator_state, set_generator_state
@@ -87,12 +88,19 @@ class Trainer:
         """Takes `steps` steps from `theta` [n]; `theta()` has the parameters they led to, `mean_loss()` their loss."""
         self.begin_round(theta, round_)
         if self._settings.draw_ahead:
-            self._batches.draw_ahead(self._thread, steps)
+            self._batches.draw_ahead(self._thread, steps, self._prepared)
         for step in range(1, steps + 1):
             self.backward()
             self.optimizer_step()
             if step < steps:
                 self._on_device.begin_next()
+
+    def _prepared(self, batch: Batch) -> Batch:
+        """The batch with what the model can do to it before the step: nothing where it leaves for another device."""
+        if self._device != "cpu" or not isinstance(self._model, Model):
+            return batch
+        here = batch.to(self._device)
+        return replace(here, features=self._model.prepared(here.features, here.blocks))
 
     def begin_round(self, theta: Tensor | None, round_: int) -> None:
         """Starts a round from the parameters `theta` [n]; None: from those at the end of the last round."""
@@ -137,6 +145,12 @@ class Trainer:
             group["lr"] = self._settings.lr * self._settings.lr_factor(self._round, self._steps)
         self._steps, self._host_copy = self._steps + 1, None
         self._optimizer.step()
+
+    def gradient_at(self, theta: Tensor) -> Tensor:
+        """[number of learned parameters] on the CPU: the gradient of the round's next mini-batch at `theta` [n]."""
+        self._parameters.copy_(theta)
+        self.backward()
+        return self.flat_gradient()
 
     def flat_gradient(self) -> Tensor:
         """[number of learned parameters] on the CPU: the gradient of the last backward pass."""

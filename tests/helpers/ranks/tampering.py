@@ -13,10 +13,12 @@ import torch
 from torch import Tensor
 
 from llcg_dist.comm import session
+from llcg_dist.comm.frame import Label
+from llcg_dist.comm.ledger import Kind
 from llcg_dist.comm.links import PlainLink
 
 FIRST_MACHINE, SECOND_MACHINE = "1", "2"
-_send, _cipher = PlainLink.send_bytes, session._cipher
+_send, _cipher, _seal = PlainLink.send_bytes, session._cipher, session.Session.seal
 _exchanged = Path(tempfile.gettempdir()) / f"llcg-swapped-{os.getppid()}"  # the ranks have the same parent
 _sent: list[Tensor] = []
 used: set[tuple[str, str]] = set()
@@ -81,6 +83,21 @@ def swap() -> None:
     of_rank(SECOND_MACHINE, take)()
 
 
+def flip_features() -> None:
+    """The next features that the first machine sends to the other are changed, once; frames among machines do not go
+    over a PlainLink."""
+
+    def seal(sender: session.Session, label: Label, content: Any, frame: Any) -> int:
+        length = _seal(sender, label, content, frame)
+        if label.kind == Kind.FEATURES:
+            session.Session.seal = _seal  # type: ignore[method-assign]
+            frame[length - 20] ^= 4
+        return length
+
+    if os.environ["RANK"] == FIRST_MACHINE:
+        session.Session.seal = seal  # type: ignore[method-assign, assignment]
+
+
 class _Spy:
     """A cipher that notes what it seals with."""
 
@@ -105,4 +122,5 @@ TAMPERING: dict[str | None, Callable[[], None]] = {
     "truncate": of_rank(FIRST_MACHINE, lambda message: message[:100].clone()),
     "replay": of_rank(SECOND_MACHINE, replay),
     "swap": swap,
+    "flip_features": flip_features,
 }

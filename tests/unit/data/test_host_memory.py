@@ -3,25 +3,18 @@
 from pathlib import Path
 
 from llcg_dist.data.host_memory import memory
+from tests.helpers.host_files import host_files
 
 GB = 1 << 30
-
-
-def write(root: Path, files: dict[str, str]) -> Path:
-    for name, content in files.items():
-        path = root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(content)
-    return root
 
 
 MEMINFO = {"proc/meminfo": f"MemTotal: {64 * 1024**2} kB\nMemFree: 1 kB\nMemAvailable: {60 * 1024**2} kB\n"}
 
 
 def test_memory_is_the_hosts_where_no_group_limits_it(tmp_path: Path) -> None:
-    assert memory(write(tmp_path, MEMINFO)) == (64 * GB, 60 * GB)
+    assert memory(host_files(tmp_path, MEMINFO)) == (64 * GB, 60 * GB)
     unlimited = {"proc/self/cgroup": "0::/job\n", "sys/fs/cgroup/job/memory.max": "max\n"}
-    assert memory(write(tmp_path, unlimited)) == (64 * GB, 60 * GB)
+    assert memory(host_files(tmp_path, unlimited)) == (64 * GB, 60 * GB)
 
 
 def test_a_control_group_of_version_2_limits_memory_and_cached_files_are_free(tmp_path: Path) -> None:
@@ -32,7 +25,7 @@ def test_a_control_group_of_version_2_limits_memory_and_cached_files_are_free(tm
         "sys/fs/cgroup/user/memory.stat": f"anon 5\ninactive_file {2 * GB}\n",
         "sys/fs/cgroup/user/job/memory.max": "max",
     }
-    assert memory(write(tmp_path, MEMINFO | group)) == (8 * GB, 7 * GB)
+    assert memory(host_files(tmp_path, MEMINFO | group)) == (8 * GB, 7 * GB)
 
 
 def test_a_control_group_of_version_1_limits_memory(tmp_path: Path) -> None:
@@ -43,4 +36,4 @@ def test_a_control_group_of_version_1_limits_memory(tmp_path: Path) -> None:
         "sys/fs/cgroup/memory/job/memory.limit_in_bytes": str(4 * GB),
         "sys/fs/cgroup/memory/job/memory.usage_in_bytes": str(5 * GB),
     }
-    assert memory(write(tmp_path, MEMINFO | group)) == (4 * GB, 0)
+    assert memory(host_files(tmp_path, MEMINFO | group)) == (4 * GB, 0)

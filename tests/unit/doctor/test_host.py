@@ -9,21 +9,14 @@ from llcg_dist.doctor.findings import ERROR
 from llcg_dist.doctor.host import TESTED_VERSIONS, cpu_bfloat16, listen_failure, this_host
 from llcg_dist.doctor.host_rules import check_host
 from tests.helpers.doctor_facts import levels
-
-
-def write(root: Path, files: dict[str, str]) -> Path:
-    for name, content in files.items():
-        path = root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(content)
-    return root
+from tests.helpers.host_files import host_files
 
 
 def test_bfloat16_is_a_flag_of_the_cpu(tmp_path: Path) -> None:
     flags = "flags : fpu avx512f {}\n"
-    assert cpu_bfloat16(write(tmp_path, {"proc/cpuinfo": flags.format("avx512_bf16 amx_tile")})) == "avx512_bf16"
-    assert cpu_bfloat16(write(tmp_path, {"proc/cpuinfo": flags.format("avx512_bf16 amx_bf16")})) == "amx_bf16"
-    assert cpu_bfloat16(write(tmp_path, {"proc/cpuinfo": flags.format("avx512_bf16ish")})) is None
+    assert cpu_bfloat16(host_files(tmp_path, {"proc/cpuinfo": flags.format("avx512_bf16 amx_tile")})) == "avx512_bf16"
+    assert cpu_bfloat16(host_files(tmp_path, {"proc/cpuinfo": flags.format("avx512_bf16 amx_bf16")})) == "amx_bf16"
+    assert cpu_bfloat16(host_files(tmp_path, {"proc/cpuinfo": flags.format("avx512_bf16ish")})) is None
 
 
 def test_this_host_is_fit_for_its_own_tests() -> None:

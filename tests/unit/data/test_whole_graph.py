@@ -68,8 +68,10 @@ def test_float16_features_everywhere(tmp_path: Path) -> None:
 
 
 def test_features_too_large_for_float16_are_named(tmp_path: Path) -> None:
-    config = store_settings(tmp_path, "random", signal=1e6)
-    with pytest.raises(UserError, match=r"features_dtype=float16: column \d+ of node \d+ is \S+, float16 ends at 65,504"):
+    config = store_settings(tmp_path / "root", "random", signal=1e6)
+    with pytest.raises(
+        UserError, match=r"features_dtype=float16: column \d+ of node \d+ is \S+, float16 ends at 65,504"
+    ):
         ensure_store(with_options(config, features_dtype=FeaturesDtype.float16))
     assert list(tmp_path.iterdir()) == []
 

@@ -19,11 +19,12 @@ from tests.helpers.netns import Host
 from torch import Tensor
 
 from bench.turns import ended, free_port, require_line, write_line
-from llcg_dist.comm.channel import MachineChannel, ServerChannel
+from llcg_dist.comm.channel import ServerChannel
 from llcg_dist.comm.control import leave
 from llcg_dist.comm.error_feedback import machine_compressor, server_compressor
 from llcg_dist.comm.job_key import KEY_BYTES
 from llcg_dist.comm.ledger import Kind, Ledger
+from llcg_dist.comm.machine_channel import MachineChannel
 from llcg_dist.comm.members import Members
 from llcg_dist.comm.messages import MESSAGES, Finish, Message, Train, Trained, TrainStats
 from llcg_dist.comm.process_transport import ProcessTransport, answer_requests

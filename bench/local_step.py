@@ -1,6 +1,6 @@
 """How long a machine's local step takes, against the same step in other hands:
 
-    python -m bench.local_step [--repeats 9] [--steps 4]
+    python -m bench.local_step [--repeats 9] [--steps 8]
 
 One thread, 3 layers, batches of 256, fan-out 10, degree 50, at hidden width 256 and 64; see bench/step_contenders.py.
 Those in bfloat16: ours with train.precision=bfloat16, the others under torch.autocast of that type.
@@ -54,7 +54,7 @@ def repeats_and_steps(doc: str | None) -> argparse.Namespace:
     """The command line of a program that measures steps."""
     parser = argparse.ArgumentParser(description=(doc or "").splitlines()[0])
     parser.add_argument("--repeats", type=int, default=9)
-    parser.add_argument("--steps", type=int, default=4)
+    parser.add_argument("--steps", type=int, default=8)
     return parser.parse_args()
 
 

@@ -1,6 +1,6 @@
 """What does a model of one's own cost, against the same layers on our blocks? A step, and a pass over the whole graph:
 
-    python -m bench.own_model [--repeats 9] [--steps 4]
+    python -m bench.own_model [--repeats 9] [--steps 8]
 
 GraphSAGE with BatchNorm, one thread, the graph and batches of bench.local_step: `model=sage` on blocks, and PyG's
 module as `model=own` on sampled subgraphs. PyG's module trims what a layer has no use for, but its first layer computes

@@ -11,9 +11,7 @@ the server's steps beside them, and the correction that they wait for. single co
 """
 
 import argparse
-import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from bench.harness import Claim, Spread, publish, table
@@ -21,6 +19,7 @@ from bench.harness import Claim, Spread, publish, table
 from llcg_dist.config.compose import quoted_override
 from studies.accuracy_grid import COMMON, FIRST_SEED, FOLDERS, GRAPHS
 from studies.pool import run_all
+from studies.timed_runs import TimedRun as Run
 
 SINGLE, AFTER, EIGHT, FILL = "single", "after, S = 4", "beside, S = 8", "beside, S = fill"
 METHODS = {
@@ -76,35 +75,6 @@ def settings(data: Path, out: Path, graph: str, method: str, seed: int) -> list[
     return [*COMMON, f"algorithm.K={LOCAL_STEPS}", *GRAPHS[graph], *root, *METHODS[method], f"seed={seed}", parts]
 
 
-class Run:
-    """What a run has recorded; scores in %."""
-
-    def __init__(self, folder: Path) -> None:
-        self.rows: list[dict[str, Any]] = [
-            json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()
-        ]
-        summary = json.loads((folder / "summary.json").read_text())
-        self.test, self.best = 100 * summary["test_score_at_best_val"], 100 * summary["best_val_score"]
-        self.final = 100 * summary["final_val_score"]
-        self.is_single = summary["algorithm"] == "single"
-
-    @property
-    def clock(self) -> np.ndarray:
-        """Cluster seconds until the end of each round."""
-        return np.cumsum([round_seconds(row, self.is_single) for row in self.rows])
-
-    def seconds_to(self, target: float) -> float:
-        """Infinite where it is never reached."""
-        reached = [100 * row["val_score"] >= target for row in self.rows]
-        return float(self.clock[reached.index(True)]) if any(reached) else float("inf")
-
-
-def round_seconds(row: dict[str, Any], is_single: bool) -> float:
-    local = row["cpu_local_by_part"]
-    together = sum(local) if is_single else max(max(local, default=0.0), row.get("cpu_correct_beside", 0.0))
-    return together + row["cpu_correct"]
-
-
 def columns(runs: list[Run], targets: list[float]) -> list[str]:
     steps = [str(row["S"]) for row in {run.rows[-1].get("S"): run.rows[-1] for run in runs}.values() if "S" in row]
     times = np.array([run.seconds_to(target) for run, target in zip(runs, targets, strict=True)])
@@ -114,7 +84,7 @@ def columns(runs: list[Run], targets: list[float]) -> list[str]:
         mean_std([run.test for run in runs]),
         mean_std([run.best - run.final for run in runs]),
         " ".join(sorted(steps, key=int)) or "–",
-        f"{np.mean([run.clock[-1] for run in runs]):.2f}",
+        f"{np.mean([run.clock()[-1] for run in runs]):.2f}",
         median + (f" ({never} of {len(times)} never)" if never else ""),
     ]
 

@@ -1,5 +1,7 @@
 """PyG models that studies.own_models trains as they are: modules as users write them."""
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
@@ -34,17 +36,17 @@ class Jumping(nn.Module):
 
 
 class Pna(nn.Module):
-    """PyG's PNA on 64 features made of Cora's 1,433, as its authors embed theirs: a message is as wide as the features,
+    """PyG's PNA on 32 features made of Cora's 1,433, as its authors embed theirs: a message is as wide as the features,
     and nine aggregates of it are kept. PNA wants a histogram of the degrees: Cora's, up to ten."""
 
-    def __init__(self, in_channels: int, out_channels: int, hidden: int = 64) -> None:
+    def __init__(self, in_channels: int, out_channels: int, hidden: int = 32) -> None:
         super().__init__()
         degrees = torch.tensor([0, 485, 583, 553, 389, 281, 131, 82, 57, 25, 122])
         aggregators, scalers = ["mean", "max", "std"], ["identity", "amplification", "attenuation"]
         self.embed = nn.Linear(in_channels, hidden)
-        self.layers = PNA(
-            hidden, hidden, 2, out_channels, aggregators=aggregators, scalers=scalers, deg=degrees, dropout=0.5
-        )
+        kinds: dict[str, Any] = {"aggregators": aggregators, "scalers": scalers, "deg": degrees}
+        norm: dict[str, Any] = {"norm": "layer_norm", "norm_kwargs": {"mode": "node"}}
+        self.layers = PNA(hidden, hidden, 2, out_channels, dropout=0.5, **norm, **kinds)
 
     def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
-        return self.layers(functional.dropout(self.embed(x).relu(), 0.5, self.training), edge_index)
+        return self.layers(functional.dropout(self.embed(x), 0.5, self.training), edge_index)

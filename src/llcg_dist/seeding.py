@@ -11,6 +11,8 @@ import torch
 SERVER_STREAM = 0
 INITIAL_WEIGHTS_STREAM = 1
 _FIRST_PART_STREAM = 2
+MIXING_STREAM = 0x6D6978
+"""Of aggregate=learned, at the server; no job has so many parts."""
 _PARTITION_KEY = 0x70617274
 
 

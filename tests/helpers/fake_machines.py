@@ -6,11 +6,13 @@ from dataclasses import dataclass, field, replace
 import torch
 from torch import Tensor
 
-from llcg_dist.comm.channel import MachineChannel, ServerChannel
+from llcg_dist.comm.channel import ServerChannel
+from llcg_dist.comm.deadline import Deadline
 from llcg_dist.comm.envelope import Envelope, Packet
 from llcg_dist.comm.error_feedback import machine_compressor, server_compressor
 from llcg_dist.comm.ledger import Kind, Ledger
 from llcg_dist.comm.loopback import LoopbackTransport
+from llcg_dist.comm.machine_channel import MachineChannel
 from llcg_dist.comm.members import Members
 from llcg_dist.comm.messages import MESSAGES, NUM_STATS, Finish, Gradient, Measure, Message, Train, Trained, TrainStats
 
@@ -66,6 +68,7 @@ class BytesTransport:
 
     parallel = True
     seal_bytes = 0
+    deadline: Deadline | None = None
 
     def __init__(
         self,
@@ -94,6 +97,9 @@ class BytesTransport:
 
     def admit(self, round_: int) -> list[int]:
         return []
+
+    def take_late(self, round_: int, wait: bool) -> dict[int, Packet]:
+        return {}
 
 
 def _transfer(packet: Packet, target: Envelope) -> None:

@@ -34,6 +34,7 @@ LINK = re.compile(r"\]\((?!\w+:)([^)#\s]+)(?:#[^)]*)?\)")
 WRITTEN = {
     *("config.yaml", "multirun.yaml", "optimization_results.yaml"),  # in the folder of a run or of a sweep
     *("curves.png", "report/curves.png", "comparison.md", "table.md", "tables.md"),  # by reports, loggers and studies
+    *("tuning.md", "judgement.md", "map.md", "map.png"),  # by studies of when it pays
     *("checkpoints/", "logs/", "run_dir/logs/", "torchrun/"),  # below a run directory
     *("global/", "topology/"),  # below a partition
     *("raw/", "processed/"),  # below the folder of a published data set

@@ -5,13 +5,13 @@ from typing import Protocol
 
 from torch import Tensor
 
+from llcg_dist.algorithms.membership_rules import check_membership, check_speeds
 from llcg_dist.algorithms.traffic import MessageBytes, RoundTraffic
 from llcg_dist.algorithms.update_rules import check_updates
 from llcg_dist.comm.channel import ServerChannel
 from llcg_dist.comm.ledger import Kind
 from llcg_dist.comm.messages import MESSAGES, Message, Train, TrainStats
 from llcg_dist.config.algorithm import FILL, Aggregate, Correction, ExchangeDtype, ServerOptimizer
-from llcg_dist.config.cluster import OnLoss
 from llcg_dist.config.rules import require
 from llcg_dist.config.schema import Config
 from llcg_dist.config.train import OptimizerState
@@ -21,9 +21,11 @@ from llcg_dist.models.rules import check_model
 from llcg_dist.training.average import weighted_average
 from llcg_dist.training.correction import Corrector
 from llcg_dist.training.learning_rate import LearningRates
+from llcg_dist.training.mixing import LayerMixer
 from llcg_dist.training.optimizer import optimizer_class, state_tensors
 from llcg_dist.training.outer_optimizer import outer_optimizer
 from llcg_dist.training.robust import robust_aggregate
+from llcg_dist.training.running_average import RunningAverage
 from llcg_dist.training.schedule import local_steps
 from llcg_dist.training.screening import Models, Screener
 from llcg_dist.training.trainer import Trainer
@@ -83,6 +85,9 @@ class Algorithm:
     def __init__(self, config: Config) -> None:
         self.config = config
         self.outer = outer_optimizer(config.algorithm)
+        self.running_average = RunningAverage(config.evaluate.ema)
+        self.mixer: LayerMixer | None = None
+        """aggregate=learned: the server's, which has the full graph."""
 
     @property
     def num_machines(self) -> int:
@@ -116,7 +121,8 @@ class Algorithm:
 
     def local_gradient(self, gradient: Tensor, theta: Tensor, start: Tensor) -> Tensor:
         """Line 7: the gradient that a machine steps along. All three are flat vectors of the learned parameters:
-        the mini-batch gradient at `theta`, and the model `start` that the machine received this round."""
+        the mini-batch gradient at `theta`, and the model `start` that the machine received this round. They are on the
+        device that the machine trains on."""
         return gradient
 
     @property
@@ -136,6 +142,9 @@ class Algorithm:
         """Line 11: one model of the machines' models, in memory of its own; `theta` is what they started from."""
         if self.config.algorithm.aggregate == Aggregate.mean:
             average = weighted_average(models.vectors, models.weights)
+        elif self.config.algorithm.aggregate == Aggregate.learned:
+            assert self.mixer is not None
+            average = self.mixer.mix(models)
         else:
             average = robust_aggregate(self.config.algorithm, models.vectors, self.num_machines)
         return self.outer.step(theta, average, models.statistics)
@@ -176,11 +185,8 @@ class Algorithm:
             require(settings.exchange_dtype == ExchangeDtype.float32, config, "algorithm.exchange_dtype", rule)
             rule = f"nothing crosses with algorithm={name}, rank 0 is alone; leave it off"
             require(not config.cluster.audit, config, "cluster.audit", rule)
-        may_lose = config.cluster.on_loss == OnLoss.go_on
-        rule = f"must be fail: a round of {name} cannot end without one of its machines"
-        require(self.goes_on_without or not may_lose, config, "cluster.on_loss", rule)
-        rule = "must be 0 with cluster.on_loss=go_on: what is measured takes all machines"
-        require(not may_lose or config.diagnostics.every == 0, config, "diagnostics.every", rule)
+        check_membership(self)
+        check_speeds(self)
         loses_cut_edges = self.trains_on_parts and self.data_access is not DataAccess.FULL_TOPOLOGY
         rule = f"must be 0 with algorithm={name}: what is measured is what machines lose that train on parts alone"
         require(loses_cut_edges or config.diagnostics.every == 0, config, "diagnostics.every", rule)

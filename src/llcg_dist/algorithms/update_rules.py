@@ -41,8 +41,9 @@ def _check_aggregate(algorithm: "Algorithm") -> None:
     require(algorithm.judges_updates, config, "algorithm.aggregate", rule)
     rule = f"must be mean: {settings.label} has an aggregation of its own"
     require(not algorithm.aggregates_by_itself, config, "algorithm.aggregate", rule)
-    rule = f"must be mean with fewer than {_ENOUGH} machines"
-    require(machines >= _ENOUGH, config, "algorithm.aggregate", rule)
+    enough = 2 if settings.aggregate == Aggregate.learned else _ENOUGH
+    rule = f"must be mean with fewer than {enough} machines"
+    require(machines >= enough, config, "algorithm.aggregate", rule)
     if settings.aggregate == Aggregate.trimmed_mean:
         rule = f"leaves out nobody of {machines} machines; one at either end is {1 / machines:.3g}"
         require(trimmed_machines(settings, machines) > 0, config, "algorithm.trim", rule)

@@ -45,6 +45,7 @@ def _run(arguments: list[str]) -> int:
         "multinode": _multinode,
         "slurm": _slurm,
         "doctor": _doctor,
+        "advise": _advise,
         "report": _report,
         "watch": _watch,
         "predict": _predict,
@@ -96,6 +97,12 @@ def _doctor(arguments: list[str]) -> int:
     from llcg_dist.cli.doctor import doctor
 
     return doctor(arguments)
+
+
+def _advise(arguments: list[str]) -> int:
+    from llcg_dist.cli.advise import advise
+
+    return advise(arguments)
 
 
 def _report(paths: list[str]) -> int:

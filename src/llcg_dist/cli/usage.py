@@ -8,6 +8,7 @@ USAGE = """usage: llcg COMMAND [key=value ...]
   llcg multinode   this host's processes of a job on several hosts
   llcg slurm       write the batch script of a job on SLURM, or submit it
   llcg doctor      say what would keep a job from working, what it needs and sends, before anything starts
+  llcg advise      whether several machines pay on a graph, and with which settings, by a pilot of a minute
   llcg report      compare runs or sweeps in tables, figures and one HTML page: llcg report PATH...
   llcg watch       follow a run in the terminal: curves, bytes, phases, who is slow: llcg watch RUN
   llcg predict     write class and probability per node: llcg predict run_dir=RUN
@@ -89,6 +90,20 @@ Exit code 0 if the job can work, 2 if it cannot.
   --ranks-here=N   so many of the ranks run on this host, rank 0 among them (default: all)
 
 `llcg train --help` lists the settings.""",
+    "advise": """usage: llcg advise [--seconds=N] [--json] [--write FILE] [key=value ...]
+
+Trains for about a minute on the graph of these settings, one way after the other in this process: one machine with
+batches of one and of all machines, and LLCG on balanced parts and on clusters (or on the parts that you choose). Says
+whether cluster.num_machines machines pay, which settings to take, what to expect of them, and why: time to 97 % of the
+best score with a core for each rank and a link of cluster.link_mbit (1,000 unless it is set), the gradient noise scale,
+what parts lose. Keys that you set are kept; the parts stay in partition.root. Cutting the graph is not counted.
+
+  --seconds=N     about so long in all (60)
+  --json          print the answer as JSON alone
+  --write FILE    keep the advised settings as a preset: DIR/experiment/x.yaml is then
+                  llcg train --config-dir DIR experiment=x
+
+More: llcg help advise. `llcg train --help` lists the settings.""",
     "report": """usage: llcg report PATH...
 
 Compares runs: each PATH is a run directory, a sweep, or any folder of them. Prints a table of scores, bytes and time,
@@ -136,7 +151,7 @@ Without TOPIC: what there is.""",
 }
 """By command."""
 
-WITH_SETTINGS = ("train", "partition", "doctor")
+WITH_SETTINGS = ("train", "partition", "doctor", "advise")
 """Commands whose arguments are Hydra overrides, and whose settings --cfg and --info show."""
 LISTS_KEYS = ("train", "partition")
 """Commands whose --help goes on with all groups and keys."""

@@ -1,4 +1,4 @@
-"""The channel between server and machines: requests and replies, compressed, counted, and checked.
+"""The server's end of its channel to the machines: requests and replies, compressed, counted, and checked.
 
 A transport moves packets: `process_transport.py` between real processes, `loopback.py` within one. Compression with its
 error feedback and the ledger are here, once for both, so a run has the same bits and the same byte counts on either.
@@ -6,19 +6,22 @@ Above the channel a model is always a model.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
-import torch
 from torch import Tensor
 
-from llcg_dist.comm.envelope import Packet, control_bytes
-from llcg_dist.comm.error_feedback import MachineCompressor, ServerCompressor
-from llcg_dist.comm.ledger import CountedMessage, Direction, Kind, Ledger
+from llcg_dist.comm.deadline import Deadline
+from llcg_dist.comm.envelope import Packet
+from llcg_dist.comm.error_feedback import ServerCompressor
+from llcg_dist.comm.ledger import Direction, Ledger
 from llcg_dist.comm.members import Members
-from llcg_dist.comm.messages import NUM_STATS, Message, TrainStats
+from llcg_dist.comm.message_codes import MessageCodes, count_message
+from llcg_dist.comm.messages import Message
 from llcg_dist.comm.remote_rows import count_features
 from llcg_dist.comm.report_checks import machine_names, require_reports, require_sizes
 from llcg_dist.errors import ProtocolError
+from llcg_dist.stopwatch import now
 
 
 class ServerTransport(Protocol):
@@ -30,12 +33,19 @@ class ServerTransport(Protocol):
     """Machines work at the same time, not in turns."""
     seal_bytes: int
     """What sealing adds to a message, which the transport counts between server and machines; 0 without."""
+    deadline: Deadline | None
+    """When machines are late; None: they are waited for."""
 
     def send(self, packet: Packet, has_reply: bool, parts: Sequence[int]) -> None:
         """To the machines of these parts; returns before they have answered."""
 
     def receive(self) -> dict[int, Packet]:
-        """Waits for one packet from each of them, by part, in order; those of machines that are lost are missing."""
+        """Waits for one packet from each of them, by part, in order; those of machines that are lost or late are
+        missing."""
+
+    def take_late(self, round_: int, wait: bool) -> dict[int, Packet]:
+        """The round begins: packets of machines that were late, by part, in memory of their own; `wait`: for one of
+        them at least, if there are any."""
 
     def take_losses(self) -> dict[int, str]:
         """Parts whose machines are lost since the last call, and why; empty where a loss ends the job."""
@@ -48,43 +58,16 @@ Substitute = Callable[[int, Message, int], Message]
 """(part, request, parts without a machine) -> the reply of a machine of this part, computed at the server."""
 
 
-class Handler(Protocol):
-    """A machine, as the channel sees it."""
+@dataclass(frozen=True)
+class LateAnswer:
+    """The model of a machine that a round has ended without."""
 
-    def handle(self, request: Message) -> Message | None:
-        """The reply to a request; None where none is due."""
-
-    def after_reply(self) -> None:
-        """The reply is on its way: time for what nobody waits for."""
-
-
-class _MessageCodes:
-    """Messages <-> packets, for the classes of message that a job may use: the same list at every rank."""
-
-    def __init__(self, types: Sequence[type[Message]]) -> None:
-        self._types = list(types)
-
-    def pack(self, message: Message, content: Tensor | None) -> Packet:
-        if type(message) not in self._types:
-            raise ProtocolError(f"{type(message).__name__} is not a message of this method")
-        stats = message.stats.pack() if message.stats else None
-        code = self._types.index(type(message))
-        return Packet(code, message.round, message.durable_round, stats, content, message.kind, message.phase)
-
-    def type_of(self, packet: Packet) -> type[Message]:
-        if not 0 <= packet.code < len(self._types):
-            raise ProtocolError(f"a message of the unknown class {packet.code}")
-        return self._types[packet.code]
-
-    def content(self, packet: Packet, model_dtype: torch.dtype) -> Tensor:
-        """The bytes that arrived, as what they are; an empty vector where there are none."""
-        dtype = model_dtype if self.type_of(packet).is_model else torch.float32
-        return torch.empty(0, dtype=dtype) if packet.content is None else packet.content.view(dtype)
-
-    def unpack(self, packet: Packet, content: Tensor | None, part: int | None = None) -> Message:
-        kind = self.type_of(packet)
-        stats = TrainStats.unpack(packet.stats) if kind.ends_round and packet.stats is not None else None
-        return kind(packet.round, content, packet.durable_round, stats, part)
+    part: int
+    round: int
+    """Of the request."""
+    start: Tensor
+    """The model that the machine started from, as the server has it."""
+    model: Tensor
 
 
 class ServerChannel:
@@ -101,12 +84,15 @@ class ServerChannel:
     ) -> None:
         """`types`: Algorithm.messages. `metered=False`: the only machine is the server itself, nothing crosses."""
         self._transport, self._compressor, self.ledger = transport, compressor, ledger
-        self._codes, self.members, self._metered = _MessageCodes(types), members, metered
+        self._codes, self.members, self._metered = MessageCodes(types), members, metered
         self.names = machine_names(transport.rank_of_part) if metered else ["rank 0"]
         """Of the machines, in part order, for messages."""
         self._sent: Tensor | None = None
         self._request: Message | None = None
         self._stood_in: dict[int, Message] = {}
+        self._asked: Sequence[int] = ()
+        self._starts: dict[int, Tensor] = {}
+        """What machines that are late have started from, by part."""
         self.substitute: Substitute | None = None
         """Answers in the place of machines that are gone, if anybody does."""
         self.parallel = transport.parallel
@@ -127,30 +113,62 @@ class ServerChannel:
         self.members.lose(self._transport.take_losses())
         return back
 
+    def take_late(self, round_: int) -> list[LateAnswer]:
+        """At the beginning of a round, after `admit`: what machines that were late have answered since. They can be
+        asked again, and lack what all machines share."""
+        packets = self._transport.take_late(round_, wait=not self.members.free)
+        self.members.lose(self._transport.take_losses())
+        answers = [self._late_answer(part, packet) for part, packet in packets.items()]
+        self.members.catch_up(packets)
+        return answers
+
+    def _late_answer(self, part: int, packet: Packet) -> LateAnswer:
+        reply, name, codec = self._codes.type_of(packet), self.names[part], self._compressor.codec
+        if packet.round != self.members.late[part] or not (reply.is_model and reply.ends_round):
+            raise ProtocolError(f"{name} answered round {self.members.late[part]} with {reply.__name__}")
+        require_sizes([packet], reply, codec, [name])
+        require_reports([packet], packet.round, [name])
+        content, start = self._codes.content(packet, codec.dtype), self._starts.pop(part)
+        self._count(reply, content, Direction.UP, 1)
+        (model,) = self._compressor.decompress(start, [content])
+        return LateAnswer(part, packet.round, start, model.clone())
+
+    def finish(self, request: Message) -> None:
+        """A request without a reply, to all machines; those that are late are waited for."""
+        while self.members.late:
+            packets = self._transport.take_late(request.round + 1, wait=True)
+            self.members.lose(self._transport.take_losses())
+            self.members.catch_up(packets)
+        self.send(request)
+
     def send(self, request: Message, parts: Sequence[int] | None = None) -> None:
-        """To the machines of these parts, or to all; returns before they have answered. The model that was sent last
-        does not cross again."""
-        to, content = self.members.present if parts is None else parts, request.content
+        """To the machines of these parts, or to all that are free; returns before they have answered. The model that
+        was sent last does not cross again."""
+        to, content = self.members.free if parts is None else parts, request.content
         if request.is_model:
             content = None if request.vector is self._sent else self._compressor.compress(request.vector)
             self._sent = request.vector
         packet = self._codes.pack(request, content)
         self._count(request, content, Direction.DOWN, len(to))
-        self._request, self._stood_in = request, {}
+        self._request, self._stood_in, self._asked = request, {}, to
         self._transport.send(packet, request.has_reply, to)
 
     def stand_in(self) -> None:
-        """Answers the last request in the place of the machines that were gone before it was sent."""
-        request, absent = self._request, self.members.absent
-        if self.substitute is not None and request is not None:
-            self._stood_in = {part: self.substitute(part, request, len(absent)) for part in absent}
+        """Answers the last request in the place of the machines that were gone, or late, before it was sent."""
+        request, missing, started = self._request, self.members.missing, now()
+        if self.substitute is not None and request is not None and missing:
+            self._stood_in = {part: self.substitute(part, request, len(missing)) for part in missing}
+            self.members.stand_in(missing, now() - started)
 
     def replies(self) -> list[Message]:
         """One from every machine to the last request, and those of `stand_in`, in part order; vectors are valid until
-        the next request. Machines that are lost meanwhile are missing."""
+        the next request. Machines that are lost or late meanwhile are missing."""
         assert self._request is not None
         packets = self._transport.receive()
         self.members.lose(self._transport.take_losses())
+        late = [part for part in self._asked if part in self.members.present and part not in packets]
+        self.members.fall_behind(late, self._request.round)
+        self._starts |= {part: self._sent for part in late if self._sent is not None}
         self._require_answers(packets)
         arrived, names = list(packets.values()), [self.names[part] for part in packets]
         types = {self._codes.type_of(packet) for packet in arrived}
@@ -169,8 +187,6 @@ class ServerChannel:
         replies = {part: self._codes.unpack(packets[part], content, part) for part, content in of_part.items()}
         for stats in (reply.stats for reply in replies.values() if reply.stats):
             count_features(stats, self.ledger, self._transport.seal_bytes)
-        for part in self._stood_in:
-            self.members.stand_in(part)
         return [reply for _, reply in sorted({**replies, **self._stood_in}.items())]
 
     def _require_answers(self, packets: Mapping[int, Packet]) -> None:
@@ -184,57 +200,4 @@ class ServerChannel:
             raise ProtocolError(f"replies to {type(self._request).__name__} of round {self._request.round}: {place}")
 
     def _count(self, message: Message | type[Message], content: Tensor | None, way: Direction, machines: int) -> None:
-        _count(self.ledger, message, content, way, machines if self._metered else 0)
-
-
-class MachineChannel:
-    """A machine's end: decodes a request, has it handled, and encodes the reply."""
-
-    def __init__(
-        self, machine: Handler, compressor: MachineCompressor, ledger: Ledger, types: Sequence[type[Message]]
-    ) -> None:
-        self._machine, self._compressor, self._ledger = machine, compressor, ledger
-        self._codes = _MessageCodes(types)
-        self._model: Tensor | None = None
-
-    def answer(self, packet: Packet) -> Packet | None:
-        """None: there is nothing to answer, the run is over."""
-        content = self._codes.content(packet, self._compressor.codec.dtype)
-        _count(self._ledger, self._codes.type_of(packet), content, Direction.DOWN, 1)
-        request = self._decoded(packet, content)
-        reply = self._machine.handle(request)
-        if reply is None:
-            return None
-        sent = self._compressor.compress(reply.vector) if reply.is_model else reply.content
-        with self._ledger.also_allowing(request.reply_may_be):
-            _count(self._ledger, reply, sent, Direction.UP, 1)
-        if reply.stats:
-            self._ledger.end_round()
-        return self._codes.pack(reply, sent)
-
-    def after_reply(self) -> None:
-        self._machine.after_reply()
-
-    def _decoded(self, packet: Packet, content: Tensor) -> Message:
-        """A request for a model without one is for the model that was received last."""
-        if not self._codes.type_of(packet).is_model:
-            return self._codes.unpack(packet, content if content.numel() else None)
-        if content.numel():
-            self._model = self._compressor.decompress(content)
-        return self._codes.unpack(packet, self._model)
-
-
-def _count(
-    ledger: Ledger, message: Message | type[Message], content: Tensor | None, direction: Direction, machines: int
-) -> None:
-    """Enters a message to or from so many machines: its content, and its header as control."""
-    if not machines:
-        return
-    has_content = content is not None and content.numel() > 0
-    if has_content:
-        assert content is not None
-        ledger.count(CountedMessage.of(content, message.kind, direction, message.phase), machines)
-    num_stats = NUM_STATS if direction is Direction.UP else 0
-    control = torch.empty(control_bytes(num_stats) // 8, dtype=torch.int64)
-    counted = CountedMessage.of(control, Kind.CONTROL, direction, message.phase)
-    ledger.count(counted, machines, enclosed=has_content)
+        count_message(self.ledger, message, content, way, machines if self._metered else 0)

@@ -6,7 +6,7 @@ than its bytes.
     bytes   content
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -38,6 +38,10 @@ class Packet:
     @property
     def label(self) -> Label:
         return Label(self.kind, self.round, self.phase)
+
+    def copied(self) -> "Packet":
+        """With content in memory of its own."""
+        return self if self.content is None else replace(self, content=self.content.clone())
 
 
 class Envelope:

@@ -17,6 +17,7 @@ _FAILURE = "failure"
 _PLACED, _OVER = "placed", "over"
 """Keys of this start's store: how it began, and that it has ended."""
 _POLL_SECONDS = 2e-3
+_RETURN_POLL_SECONDS = 0.05
 _STORE_SECONDS = 2.0
 """How long a rank that ends tries to tell the others why."""
 
@@ -68,8 +69,13 @@ class JobBoard:
         """The server's: this process of the rank may join."""
         self._start_store.set(f"admitted/{rank}", str(incarnation))
 
-    def is_admitted(self, rank: int, incarnation: int) -> bool:
-        return self._number(f"admitted/{rank}") >= incarnation
+    def waits_for_admission(self, rank: int, incarnation: int) -> bool:
+        """A machine's: until the server has admitted this process of the rank; False: the run is over."""
+        while self._number(f"admitted/{rank}") < incarnation:
+            if self._start_store.check([_OVER]):
+                return False
+            time.sleep(_RETURN_POLL_SECONDS)
+        return True
 
     def drop(self, rank: int, incarnation: int) -> None:
         """The server's: it has given up this process of the rank, which may be alive."""
@@ -78,9 +84,6 @@ class JobBoard:
     def finish(self) -> None:
         """The server's: the run is over."""
         self._start_store.set(_OVER, "yes")
-
-    def is_over(self) -> bool:
-        return bool(self._start_store.check([_OVER]))
 
     def _number(self, key: str) -> int:
         return int(self._start_store.get(key)) if self._start_store.check([key]) else 0

@@ -165,6 +165,8 @@ class Heartbeat:
         limit = self._limits.silence
         if now - self._store_answered > limit:
             return f"no answer from the job's store on rank 0's host for {now - self._store_answered:.0f} s"
+        if self.on_loss:
+            return None  # `given_up` finds them, by what was last read: the others' job does not fail for them
         last = self._silence(now)
         names = [f"{self._names[rank]} for {last[rank]:.0f} s" for rank in sorted(last) if last[rank] > limit]
         return f"nothing heard from {', '.join(names)} (cluster.timeout={limit:g})" if names else None

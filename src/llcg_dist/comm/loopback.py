@@ -1,10 +1,11 @@
 """All machines in the server's own process: for tests, for sweeps, and for methods whose only machine is rank 0."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
-from llcg_dist.comm.channel import MachineChannel
+from llcg_dist.comm.deadline import Deadline
 from llcg_dist.comm.envelope import Packet
+from llcg_dist.comm.machine_channel import MachineChannel
 
 
 class Script(Protocol):
@@ -18,6 +19,12 @@ class Script(Protocol):
 
     def returned(self, round_: int) -> Sequence[int]:
         """Parts whose machines begin the round with nothing of their own."""
+
+    def late(self, round_: int) -> Mapping[int, int]:
+        """Parts whose machines are still at work when the round ends, and the round that they work on."""
+
+    def answered_late(self, round_: int) -> Sequence[int]:
+        """Parts whose machines were late, and have answered when the round begins."""
 
 
 class LoopbackTransport:
@@ -41,6 +48,9 @@ class LoopbackTransport:
         self._lost: list[int] = []
         self._round = 0
         self._gone: set[int] = set()
+        self._late: dict[int, Packet] = {}
+        """Answers that have not come yet."""
+        self.deadline: Deadline | None = None  # who is late is the script's to say
 
     def send(self, packet: Packet, has_reply: bool, parts: Sequence[int]) -> None:
         """A request without a reply (the run is over) is handled at once: nobody waits for its answers."""
@@ -52,17 +62,27 @@ class LoopbackTransport:
     def receive(self) -> dict[int, Packet]:
         assert self._packet is not None, "the server waits for replies to a request that has none"
         begun = self._packet.round == self._round  # what is restored before it is of the round before
-        answers, doomed = dict[int, Packet](), self._script.lost(self._round) if self._script and begun else ()
+        script = self._script if begun else None
+        doomed, late = (script.lost(self._round), script.late(self._round)) if script else ((), {})
+        answers = dict[int, Packet]()
         for part in self._asked:
-            if part in doomed:
-                self._lost.append(part)
-                self._gone.add(part)
-                continue
-            answer = self._machines[part].answer(self._packet)
-            assert answer is not None
-            self._machines[part].after_reply()
-            answers[part] = answer
+            if part not in doomed:
+                answer = self._machines[part].answer(self._packet)
+                assert answer is not None
+                self._machines[part].after_reply()
+                answers[part] = answer
+        self._lose(doomed)
+        self._late |= {part: answers.pop(part).copied() for part in list(answers) if late.get(part) == self._round}
         return answers
+
+    def take_late(self, round_: int, wait: bool) -> dict[int, Packet]:
+        here = [part for part in self._script.answered_late(round_) if part in self._late] if self._script else []
+        return {part: self._late.pop(part) for part in sorted(here or (self._late if wait else ()))}
+
+    def _lose(self, parts: Sequence[int]) -> None:
+        self._lost += parts
+        self._gone |= set(parts)
+        self._late = {part: packet for part, packet in self._late.items() if part not in parts}
 
     def take_losses(self) -> dict[int, str]:
         lost, self._lost = self._lost, []
@@ -73,7 +93,9 @@ class LoopbackTransport:
             return []
         assert self._renewed is not None
         gone, back = set(self._script.gone(round_)), list(self._script.returned(round_))
-        self._lost, self._gone, self._round = sorted(gone - self._gone), gone, round_
+        self._lose(sorted(gone - self._gone))
+        self._gone, self._round = gone, round_
         for part in back:
             self._machines[part] = self._renewed(part)
+            self._late.pop(part, None)
         return back

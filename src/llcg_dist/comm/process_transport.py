@@ -3,9 +3,11 @@
 from collections.abc import Sequence
 from functools import partial
 
-from llcg_dist.comm.channel import MachineChannel
 from llcg_dist.comm.codec import Codec
+from llcg_dist.comm.deadline import Deadline
 from llcg_dist.comm.envelope import Envelope, Packet, control_bytes
+from llcg_dist.comm.ledger import Phase
+from llcg_dist.comm.machine_channel import MachineChannel
 from llcg_dist.comm.messages import NUM_STATS
 from llcg_dist.comm.session import LARGEST_MESSAGE
 from llcg_dist.comm.torch_dist import Cluster
@@ -34,8 +36,11 @@ class ProcessTransport:
         capacity, device = content_bytes(codec, cluster.seal_bytes > 0), cluster.wire_device
         self.rank_of_part = list(rank_of_part)
         self.seal_bytes = cluster.seal_bytes
-        self._outgoing = Envelope(0, capacity, device)
+        self._new_outgoing = partial(Envelope, 0, capacity, device)
+        self._outgoing = self._new_outgoing()
         self._asked: list[int] = []
+        self.deadline: Deadline | None = None
+        self._in_time: Deadline | None = None
         self._new_envelope = partial(Envelope, NUM_STATS, capacity, device)
         self._incoming = [self._new_envelope() for _ in rank_of_part]
         self._away: dict[int, int] = {}
@@ -49,12 +54,29 @@ class ProcessTransport:
         if has_reply:  # replies arrive while the server does other things
             frames = {self.rank_of_part[part]: self._incoming[part].frame for part in parts}
             self._cluster.expect(frames, packet.phase)
+        self._in_time = self.deadline if has_reply and packet.phase is Phase.ROUND else None
+        if self._in_time:
+            self._in_time.begin(packet.round)
+            self._cluster.begin_waiting()
 
     def receive(self) -> dict[int, Packet]:
-        self._cluster.wait()
-        answered = [part for part in self._asked if self.rank_of_part[part] in self._cluster.peers]
-        self._cluster.received_bytes += sum(self._incoming[part].received_bytes for part in answered)
-        return {part: self._incoming[part].read() for part in answered}
+        cluster, ranks = self._cluster, {part: self.rank_of_part[part] for part in self._asked}
+        cluster.wait(patience=self._in_time.patience(len(ranks)) if self._in_time else None)
+        left, late = cluster.peers, cluster.waiters.late
+        if self._in_time:
+            ends = cluster.waiters.moments
+            self._in_time.note({rank: None if rank in late else ends[rank] for rank in ranks.values() if rank in left})
+        if any(rank in late for rank in ranks.values()):
+            self._outgoing = self._new_outgoing()  # the last one may still be on its way
+        return self._read([part for part, rank in ranks.items() if rank in left and rank not in late])
+
+    def take_late(self, round_: int, wait: bool) -> dict[int, Packet]:
+        packets = self._read([self.rank_of_part.index(rank) for rank in self._cluster.take_late(wait)])
+        return {part: packet.copied() for part, packet in packets.items()}
+
+    def _read(self, parts: Sequence[int]) -> dict[int, Packet]:
+        self._cluster.received_bytes += sum(self._incoming[part].received_bytes for part in parts)
+        return {part: self._incoming[part].read() for part in parts}
 
     def take_losses(self) -> dict[int, str]:
         lost, self._cluster.losses = self._cluster.losses, None if self._cluster.losses is None else {}

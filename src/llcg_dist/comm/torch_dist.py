@@ -8,7 +8,6 @@ every message is sealed (comm/session.py).
 
 import logging
 import os
-import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from functools import partial
@@ -29,13 +28,11 @@ from llcg_dist.comm.machine_group import MachineGroup
 from llcg_dist.comm.rendezvous import fresh_prefix, negotiate, swapped_rank
 from llcg_dist.comm.resources import RankResources, Ticket, decide, describe
 from llcg_dist.comm.session import Scope
-from llcg_dist.comm.waiter import Waiters
+from llcg_dist.comm.waiter import Patience, Waiters, by_link
 from llcg_dist.data import progress
 from llcg_dist.errors import PeerLostError, UserError, first_line
 
 log = logging.getLogger(__name__)
-
-_RETURN_POLL_SECONDS = 0.05
 
 
 class Cluster:
@@ -71,7 +68,7 @@ class Cluster:
             raise PeerLostError(f"cannot join the other ranks: {first_line(error)}") from error
         self.board = JobBoard(self._store, self._start_store, self.size)
         self._heartbeat: Heartbeat | None = None
-        self._waiters = Waiters()
+        self.waiters = Waiters()
         self._incarnations: dict[int, int] = {}
         self._pending: list[tuple[int, Any]] = []
         """Sent or expected, and not waited for yet; the buffers stay as they are until the next wait."""
@@ -132,17 +129,30 @@ class Cluster:
         self.expect(buffers, phase)
         self.wait()
 
-    def wait(self, *works: tuple[int, Any]) -> None:
-        """Until these, all sends and all that is expected are done; Python's signal handlers run meanwhile."""
+    def wait(self, *works: tuple[int, Any], patience: Patience | None = None) -> None:
+        """Until these, all sends and all that is expected are done; Python's signal handlers run meanwhile. What
+        `patience` does not reach to may come later."""
+        self.begin_waiting(*works)
+        for rank, error in self.waiters.wait({}, self.losses is not None, patience).items():
+            self._failed(rank, error)
+
+    def begin_waiting(self, *works: tuple[int, Any]) -> None:
+        """Notes from now on when each of them is done."""
         pending, self._pending = [*self._pending, *works], []
-        of_rank: dict[int, list[Any]] = {}
-        for rank, work in pending:
-            of_rank.setdefault(rank, []).append(work)
-        failures = self._waiters.wait(of_rank, for_all=self.losses is not None) if pending else {}
-        for rank, error in failures.items():
-            if self.losses is None or isinstance(error, SealError):  # who changes messages is no machine that is gone
-                raise error if isinstance(error, SealError | PeerLostError) else self._lost(rank, error) from error
-            self.lose(rank, _cause(error))
+        self.waiters.give(by_link(pending))
+
+    def take_late(self, wait: bool) -> list[int]:
+        """Ranks that a wait has ended without, and that are done since; waits for one of them where asked."""
+        ended = self.waiters.ended_late(wait)
+        for rank, error in ended.items():
+            if error:
+                self._failed(rank, error)
+        return sorted(rank for rank, error in ended.items() if error is None)
+
+    def _failed(self, rank: int, error: Exception) -> None:
+        if self.losses is None or isinstance(error, SealError):  # who changes messages is no machine that is gone
+            raise error if isinstance(error, SealError | PeerLostError) else self._lost(rank, error) from error
+        self.lose(rank, _cause(error))
 
     def _begin(self, rank: int, begin: Callable[[Link], Any]) -> None:
         """A send or receive is under way; Gloo may know already that the link is gone."""
@@ -160,7 +170,7 @@ class Cluster:
         if self._links.pop(rank, None) is not None:
             self.losses[rank] = why
             self._pending = [(other, work) for other, work in self._pending if other != rank]
-            self._waiters.forget(rank)
+            self.waiters.forget(rank)
             if self._heartbeat:
                 self._heartbeat.forget(rank)
             self.board.drop(rank, self._incarnations.get(rank, 0))
@@ -188,12 +198,9 @@ class Cluster:
         incarnation = self.ticket.incarnation
         self.board.announce(self.rank, incarnation)
         with progress.waiting():
-            while not self.board.is_admitted(self.rank, incarnation):
-                if self.board.is_over():
-                    return False
-                time.sleep(_RETURN_POLL_SECONDS)
-            self._links[0] = self._link(0, self._limit, incarnation)
-        return True
+            if self.board.waits_for_admission(self.rank, incarnation):
+                self._links[0] = self._link(0, self._limit, incarnation)
+        return 0 in self._links
 
     def _lost(self, rank: int, error: Exception) -> PeerLostError:
         part = self._links[rank].part if rank else None
@@ -229,7 +236,7 @@ class Cluster:
         self._heartbeat.incarnation(self.rank, self.ticket.incarnation)
         self._heartbeat.on_beat, self._heartbeat.loss_key = on_beat, loss_key(self.rank) if self.rank else None
         if self.losses is not None:
-            self._heartbeat.on_loss = self._waiters.give_up
+            self._heartbeat.on_loss = self.waiters.give_up
         self._heartbeat.start()
 
     def close(self) -> None:

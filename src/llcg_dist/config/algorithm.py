@@ -61,6 +61,7 @@ class Aggregate(StrEnum):
     mean = "mean"
     median = "median"
     trimmed_mean = "trimmed_mean"
+    learned = "learned"
 
 
 class NoiseSeed(StrEnum):
@@ -91,6 +92,10 @@ class AlgorithmConfig(Section):
     """S=fill: steps of the server that take as long as one local step; default: measured before the first round."""
     schedule: Schedule = Schedule.equal_total
     """equal_total (K*R steps in all, whatever rho) or literal (K*rho^r as it stands)."""
+    balance_speed: bool = False
+    """Whether machines take local steps in proportion to their speed, as many in all as they would without."""
+    speeds: list[float] | None = None
+    """balance_speed: the speed of every part's machine, in any unit; default: measured before the first round."""
     max_local_steps: int | None = None
     """Upper limit on the local steps of one round."""
     batchnorm_stats: BatchNormStats = BatchNormStats.average
@@ -114,8 +119,12 @@ class AlgorithmConfig(Section):
     screen_factor: float = 5.0
     """Longest update that is allowed, as a multiple of the median over the machines of a round."""
     aggregate: Aggregate = Aggregate.mean
-    """What the server makes of the machines' models: mean, or coordinate by coordinate their median or trimmed_mean,
-    which a few false values cannot move far."""
+    """What the server makes of the machines' models: mean, coordinate by coordinate their median or trimmed_mean, which
+    a few false values cannot move far, or learned (a mean with weights by layer that it fits on training nodes)."""
+    mix_steps: int = 8
+    """aggregate=learned: steps a round, each on a mini-batch of the server's, that fit the weights."""
+    mix_lr: float = 0.1
+    """aggregate=learned: their learning rate, of the logits of the weights."""
     trim: float = 0.25
     """aggregate=trimmed_mean: share of the machines whose values are left out at either end."""
     clip: float | None = None
@@ -165,6 +174,10 @@ class AlgorithmConfig(Section):
         rule = "has no effect with server_optimizer=plain, which takes the average as it is"
         stepless = self.server_step is None or self.server_optimizer != ServerOptimizer.plain
         self.require(stepless, "server_step", rule)
+        rule = "has no effect unless algorithm.balance_speed=true"
+        self.require(self.balance_speed or self.speeds is None, "speeds", rule)
+        positive = all(0 < speed < float("inf") for speed in self.speeds or [])
+        self.require(positive, "speeds", "must be positive numbers, one for every part")
         rule = "must be a positive share of a part's nodes, such as 0.1"
         self.require(0 < self.storage_overhead < float("inf"), "storage_overhead", rule)
 
@@ -186,14 +199,15 @@ class AlgorithmConfig(Section):
         """The rules of how updates are judged, aggregated and protected."""
         self.require(1 < self.screen_factor < float("inf"), "screen_factor", "must be a number above 1")
         self.require(0 < self.trim < 0.5, "trim", "must lie between 0 and 0.5, and be neither")
-        self.positive("clip")
+        self.positive("clip", "mix_lr")
+        self.at_least(1, "mix_steps")
         self.require(0 <= self.noise < float("inf"), "noise", "must be a number, not negative")
         rule = "needs algorithm.clip, which it is a multiple of"
         self.require(not self.noise or self.clip is not None, "noise", rule)
         self.require(0 < self.delta < 1, "delta", "must lie between 0 and 1, and be neither")
         rule = f"must be uniform with aggregate={self.aggregate}, which gives every machine one voice"
-        weightless = self.aggregate == Aggregate.mean or self.averaging == Averaging.uniform
-        self.require(weightless, "averaging", rule)
+        takes_weights = self.aggregate in (Aggregate.mean, Aggregate.learned)
+        self.require(takes_weights or self.averaging == Averaging.uniform, "averaging", rule)
 
 
 def method_label(name: str, target: str | None) -> str:

@@ -32,6 +32,11 @@ class OnLoss(StrEnum):
     go_on = "go_on"
 
 
+class LatePolicy(StrEnum):
+    drop = "drop"
+    damp = "damp"
+
+
 @dataclass
 class CheckpointConfig(Section):
     section: ClassVar[str] = "checkpoint"
@@ -85,6 +90,12 @@ class ClusterConfig(Section):
     on, and it takes its part again when it is back; llcg help faults)."""
     stand_in: bool = True
     """With on_loss=go_on: whether the server takes the local steps of parts that have no machine, on the full graph."""
+    deadline: float | None = None
+    """With on_loss=go_on: a round ends without machines that take longer than this multiple of what the median machine
+    takes by the rounds before; default: they are waited for."""
+    late: LatePolicy = LatePolicy.damp
+    """What becomes of the update of a machine that a round has ended without: drop (nothing), or damp (it joins the
+    round after it has come, with 1/(1+age) of its weight, age in rounds)."""
     min_machines: int = 1
     """With on_loss=go_on: the job fails where fewer machines than this are left."""
     max_returns: int = 8
@@ -129,3 +140,6 @@ class ClusterConfig(Section):
         self.require(not (goes_on and self.backend == Backend.nccl), "on_loss", rule)
         rule = "takes cluster.backend=loopback, where no machine is lost by itself, and cluster.on_loss=go_on"
         self.require(not self.script or (goes_on and self.backend == Backend.loopback), "script", rule)
+        self.at_least(1, "deadline")
+        rule = "takes cluster.on_loss=go_on: with fail, and with methods that need it, a round waits for all machines"
+        self.require(self.deadline is None or goes_on, "deadline", rule)

@@ -21,6 +21,7 @@ _RESUMABLE = LOCATION_KEYS | {
     "cluster.server_threads", "cluster.timeout", "cluster.stall_timeout", "cluster.join_timeout",
     "cluster.max_restarts", "cluster.audit", "cluster.on_loss", "cluster.stand_in",
     "cluster.min_machines", "cluster.max_returns", "cluster.link_mbit", "cluster.sealed", "logger", "sampling.prefetch",
+    "sampling.features_on",
     "evaluate.process", "diagnostics.every", "diagnostics.repeats", "diagnostics.chunk", "diagnostics.hessian_steps",
 }  # fmt: skip
 

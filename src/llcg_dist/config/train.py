@@ -40,6 +40,7 @@ class LrSchedule(StrEnum):
     cosine = "cosine"
     warmup = "warmup"
     warmup_cosine = "warmup_cosine"
+    cosine_end = "cosine_end"
 
 
 class LrUnit(StrEnum):
@@ -50,6 +51,12 @@ class LrUnit(StrEnum):
 class SamplingMethod(StrEnum):
     neighbor = "neighbor"
     labor = "labor"
+
+
+class FeaturesOn(StrEnum):
+    auto = "auto"
+    device = "device"
+    host = "host"
 
 
 class Switch(StrEnum):
@@ -86,9 +93,12 @@ class TrainConfig(Section):
     local_loss: LocalLoss = LocalLoss.plain
     """plain, or calibrated: a machine adds log(local / global share of a class) to its logits, in its loss alone."""
     lr_schedule: LrSchedule = LrSchedule.constant
-    """Of both learning rates: constant, cosine (falls towards 0), warmup (rises, then constant) or warmup_cosine."""
+    """Of both learning rates: constant, cosine (falls towards 0), warmup (rises, then constant), warmup_cosine, or
+    cosine_end (constant, and falls at the end alone)."""
     lr_warmup: float = 0.1
     """The share of the run over which warmup and warmup_cosine rise."""
+    lr_end: float = 0.25
+    """The share of the run over which cosine_end falls."""
     lr_unit: LrUnit = LrUnit.rounds
     """What the schedule counts: rounds, or the machines' local steps (steps)."""
 
@@ -101,6 +111,7 @@ class TrainConfig(Section):
         rule = f"must be one of {', '.join(OPTIMIZERS)}, or a dotted path such as torch.optim.AdamW"
         self.require(self.optimizer in OPTIMIZERS or "." in self.optimizer, "optimizer", rule)
         self.fractions_below_1("lr_warmup")
+        self.require(0 < self.lr_end <= 1, "lr_end", "must be above 0 and at most 1")
 
 
 @dataclass
@@ -115,6 +126,9 @@ class SamplingConfig(Section):
     prefetch: Switch = Switch.auto
     """Draw a machine's next mini-batch in a second thread: on, off, or auto (where the host has more cores than ranks);
     the same bits either way."""
+    features_on: FeaturesOn = FeaturesOn.auto
+    """Where a rank on a GPU keeps the features: device, host (the rows of each batch are uploaded), or auto (on the
+    device where they take at most half of its free memory); the same bits either way."""
     server_fanout: Fanouts = -1
     """Neighbours in the server's correction, written like fanout."""
     server_minibatch: ServerMinibatch = ServerMinibatch.uniform
@@ -148,6 +162,9 @@ class EvaluateConfig(Section):
     sample: float = 1.0
     """The share of the training, validation and test nodes that a round is scored on, drawn once by the seed; below 1
     scores are estimates, with their standard errors beside them (val_score_error, test_score_error)."""
+    ema: float = 0.0
+    """What an exponential average of the rounds' models keeps of itself every round, such as 0.8. With it that average
+    is what is scored and saved (best.pt, model.pt), while training goes on from the models as they are; 0: none."""
     both_statistics: bool = False
     """Also score with the other kind of BatchNorm statistics than algorithm.batchnorm_stats, in columns of its own."""
 
@@ -156,6 +173,7 @@ class EvaluateConfig(Section):
         number = isinstance(self.every, int) and not isinstance(self.every, bool) and self.every >= 0
         self.require(number or self.every == WHEN_FREE, "every", "must be a whole number, not negative, or auto")
         self.at_least(1, "chunk")
+        self.fractions_below_1("ema")
         self.require(0 < self.sample <= 1, "sample", "must be above 0 and at most 1")
         rule = "nothing is scored with evaluate.every=0; leave it off"
         self.require(self.every != 0 or not self.both_statistics, "both_statistics", rule)

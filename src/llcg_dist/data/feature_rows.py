@@ -6,12 +6,15 @@ from typing import Union
 import torch
 from torch import Tensor
 
+from llcg_dist.data.upload import upload
+
 
 @dataclass(frozen=True)
 class LazyRows:
     """table[nodes], not gathered yet: a first layer that aggregates neighbours reads the table's rows in place.
 
-    Has the methods of a tensor that training uses; `to` and `float` gather the rows where device or dtype change.
+    Has the methods of a tensor that training uses; `to` and `float` gather the rows where device or dtype change. The
+    table may be on the device already, and the nodes still on the host.
     """
 
     table: Tensor
@@ -38,7 +41,10 @@ class LazyRows:
         return self[:]
 
     def to(self, device: str) -> "Rows":
-        return self if self.table.device.type == torch.device(device).type else self.materialize().to(device)
+        kind = torch.device(device).type
+        if self.table.device.type != kind:
+            return upload(self.materialize(), device)
+        return self if self.nodes.device.type == kind else LazyRows(self.table, upload(self.nodes, device))
 
     def float(self) -> "Rows":
         return self if self.table.dtype == torch.float32 else self.materialize().float()

@@ -16,6 +16,7 @@ from llcg_dist.data.derived import FullTopology
 from llcg_dist.data.feature_rows import LazyRows, Rows
 from llcg_dist.data.graph import TRAIN, Graph, induced_topology
 from llcg_dist.data.rows import Array
+from llcg_dist.data.upload import upload
 
 
 class View(Protocol):
@@ -32,6 +33,13 @@ class View(Protocol):
     def labels(self, nodes: Tensor) -> Tensor:
         """[len(nodes)] or [len(nodes), C]; defined for training nodes."""
 
+    @property
+    def feature_bytes(self) -> int | None:
+        """Of the table that all rows come from; None where they come from elsewhere."""
+
+    def keep_features_on(self, device: str) -> None:
+        """From here on the table is in this device's memory, and rows are gathered there."""
+
 
 class GraphView:
     """A graph that is all local: the server's full graph, or a part without its cut edges."""
@@ -47,6 +55,13 @@ class GraphView:
 
     def labels(self, nodes: Tensor) -> Tensor:
         return self._labels[nodes]
+
+    @property
+    def feature_bytes(self) -> int | None:
+        return self._features.nbytes
+
+    def keep_features_on(self, device: str) -> None:
+        self._features = upload(self._features, device)
 
 
 class SubgraphView(GraphView):
@@ -75,9 +90,20 @@ class HaloView(GraphView):
         super().__init__(part)
         self.topology = topology
         self._num_own = part.num_nodes
-        self._halo = torch.from_numpy(halo_features)
+        self._halo: Tensor | None = torch.from_numpy(halo_features)
 
-    def features(self, nodes: Tensor) -> Tensor:
+    @property
+    def feature_bytes(self) -> int | None:
+        return self._features.nbytes + (0 if self._halo is None else self._halo.nbytes)
+
+    def keep_features_on(self, device: str) -> None:
+        """One table, in the numbering of the view."""
+        assert self._halo is not None
+        self._features, self._halo = upload(torch.cat([self._features, self._halo]), device), None
+
+    def features(self, nodes: Tensor) -> Rows:
+        if self._halo is None:
+            return super().features(nodes)
         rows = torch.empty(len(nodes), self.num_features, dtype=self._features.dtype)
         own = nodes < self._num_own
         rows[own] = self._features[nodes[own]]
@@ -104,6 +130,10 @@ class GlobalView(GraphView):
         self._part, self._rows = index, rows
         self._owner, self._position = torch.from_numpy(full.owner), torch.from_numpy(full.position)
         self._num_parts = int(self._owner.max()) + 1
+
+    @property
+    def feature_bytes(self) -> int | None:
+        return None
 
     def features(self, nodes: Tensor) -> Tensor:
         owner, position = self._owner[nodes], self._position[nodes]

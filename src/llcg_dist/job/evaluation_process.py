@@ -55,10 +55,16 @@ class Task:
     """The best validation score so far."""
     size: int
     """Parameters of a model."""
+    device: str = "cpu"
+    """A GPU must not be in use before the process is forked; each of the two then wakes its driver by itself."""
+
+    @property
+    def _settings(self) -> EvaluationSettings:
+        return EvaluationSettings.of(self.config, self.threads, self.device)
 
     def scorer(self, graph: Graph) -> Scorer:
         model = build_model(self.config.model, graph.num_features, graph.num_classes)
-        return Scorer(Evaluator(graph, model, EvaluationSettings.of(self.config, self.threads)), self.best)
+        return Scorer(Evaluator(graph, model, self._settings), self.best)
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
     Identify              -> Identity      versions and settings, which must be the same at every rank
     Offer(run_dir)        -> Offered       parts on the rank's disk, and of which it has checkpoints
     TakePart(part, …)     -> PartReport    the part was read: its checksum, and the rounds it can resume from
+    TrySteps(start)       -> StepSeconds   what a local step takes, where the plan of the run follows from it
     Begin(start)          -> Ready         the machine is built, and waits for its first round
     Refuse(reason)                         a user's mistake, wherever it was found: all ranks end with the same line
     Leave                                  the run is finished already
@@ -13,15 +14,16 @@ A machine that finds a mistake answers Failed(reason).
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from torch import Tensor
 
 from llcg_dist.algorithms.base import Algorithm
-from llcg_dist.comm.channel import MachineChannel
 from llcg_dist.comm.codec import Codec
 from llcg_dist.comm.ledger import Ledger
+from llcg_dist.comm.machine_channel import MachineChannel
 from llcg_dist.comm.remote_rows import FeatureTraffic
 from llcg_dist.config.schema import Config
 from llcg_dist.data import progress
@@ -33,6 +35,7 @@ from llcg_dist.data.views import RowSource
 from llcg_dist.errors import ProtocolError, UserError
 from llcg_dist.job.agreement import Identity, Offered, PartReport, checksum
 from llcg_dist.job.checkpoint import part_owner, parts_with_checkpoints
+from llcg_dist.job.devices import place_features
 from llcg_dist.job.machine_factory import OpenPart, build_machine, seconds_of_local_step
 from llcg_dist.job.mirrored_files import open_files
 from llcg_dist.job.start import Start, checkpoint_folder
@@ -60,9 +63,19 @@ class Begin:
 
 
 @dataclass(frozen=True)
-class Ready:
-    step_seconds: float | None = None
-    """CPU seconds of a local step, where the start asks for it (Start.measures_steps)."""
+class Ready: ...
+
+
+@dataclass(frozen=True)
+class TrySteps:
+    start: dict[str, Any]
+    """A Start that lacks what is measured (Start.measures_steps), as JSON has it."""
+
+
+@dataclass(frozen=True)
+class StepSeconds:
+    seconds: float
+    """CPU seconds of a local step."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +92,10 @@ class Failed:
     reason: str
 
 
-_MESSAGES = (Identify, Identity, Offer, Offered, TakePart, PartReport, Begin, Ready, Refuse, Leave, Failed)
+_MESSAGES = (
+    *(Identify, Identity, Offer, Offered, TakePart, PartReport, TrySteps, StepSeconds, Begin, Ready),
+    *(Refuse, Leave, Failed),
+)
 _BY_NAME: dict[str, Any] = {kind.__name__: kind for kind in _MESSAGES}
 Reply = TypeVar("Reply")
 
@@ -168,6 +184,7 @@ class MachineStart:
             Identify: self._identify,
             Offer: self._offer,
             TakePart: self._take_part,
+            TrySteps: self._try_steps,
             Begin: self._begin,
         }
 
@@ -210,19 +227,22 @@ class MachineStart:
         files = open_files(self._checkpoints, self._config.checkpoint.mirror, part_owner(message.part))
         return PartReport(checksum(self._shard.meta), files.rounds())
 
-    def _begin(self, message: Begin) -> Ready:
+    def _try_steps(self, message: TrySteps) -> StepSeconds:
+        return StepSeconds(seconds_of_local_step(self._open_part, Start(**message.start)))
+
+    @cached_property
+    def _open_part(self) -> OpenPart:
         part, environment = self._part, self._environment
 
         def remote(own: Tensor) -> RowSource:
             return environment.remote_rows(part, self._rank_of_part, own, self._fetched)
 
         view = part_view(self._config, part, self._shard, self._derived, remote)
-        opened = OpenPart(
-            self._config, self._algorithm, part, view, self._checkpoints, environment.device, self._fetched
-        )
-        start = Start(**message.start)
-        step_seconds = seconds_of_local_step(opened, start) if start.measures_steps(self._config) else None
-        machine, compressor = build_machine(opened, start)
+        place_features(view, self._config.sampling.features_on, environment.device)
+        return OpenPart(self._config, self._algorithm, part, view, self._checkpoints, environment.device, self._fetched)
+
+    def _begin(self, message: Begin) -> Ready:
+        machine, compressor = build_machine(self._open_part, Start(**message.start))
         self.codec = compressor.codec
-        self.channel = MachineChannel(machine, compressor, environment.ledger, self._algorithm.messages)
-        return Ready(step_seconds)
+        self.channel = MachineChannel(machine, compressor, self._environment.ledger, self._algorithm.messages)
+        return Ready()

@@ -48,6 +48,7 @@ class MachineCheckpoints:
         self._compressor.load_shared_state(shared)
         if self.lost:
             self.writer.restart_at(round_, self._state)
+            self.lost = False
 
     def finish(self, durable_round: int) -> None:
         """After the last round: waits for its file, and removes the last ones too many."""

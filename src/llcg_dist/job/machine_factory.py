@@ -9,8 +9,8 @@ from torch import Tensor
 
 from llcg_dist import seeding
 from llcg_dist.algorithms.base import Algorithm
-from llcg_dist.comm.channel import Handler
 from llcg_dist.comm.error_feedback import MachineCompressor, machine_compressor
+from llcg_dist.comm.machine_channel import Handler
 from llcg_dist.comm.remote_rows import FeatureTraffic
 from llcg_dist.config.algorithm import NoiseSeed
 from llcg_dist.config.schema import Config
@@ -54,7 +54,7 @@ def build_machine(part: OpenPart, start: Start) -> tuple[Handler, MachineCompres
     config, algorithm, view = part.config, part.algorithm, part.view
     model = build_model(config.model, view.num_features, view.num_classes)
     compressor = machine_compressor(config.algorithm.exchange_dtype, statistics_mask(model))
-    steps = algorithm.local_steps(start.planned_rounds)
+    steps = start.local_steps(algorithm, part.part)
     trainer = part_trainer(part, start, model, steps)
     files, keep = open_files(part.checkpoints, config.checkpoint.mirror, part_owner(part.part)), config.checkpoint
     lost = part.part in start.lost

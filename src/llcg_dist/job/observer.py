@@ -44,9 +44,10 @@ class Observer:
         evaluations: Evaluations,
         recorder: Recorder,
         diagnostics: Diagnostics | None,
-        steps: Sequence[int],
+        steps: Sequence[Sequence[int]],
     ) -> None:
-        """`steps`: local steps of rounds 1..R, which the theorems speak of."""
+        """`steps`: local steps of every part's machine in rounds 1..R; the theorems speak of machines that take as
+        many each."""
         self._config, self._evaluations, self._recorder = config, evaluations, recorder
         self._diagnostics, self._steps = diagnostics, steps
         self._open = deque[_Open]()
@@ -58,9 +59,9 @@ class Observer:
         """Of the run, as far as is known: the rows may end it earlier than planned."""
         return self._recorder.stopping.last_round
 
-    def local_steps(self, round_: int) -> int:
-        """Of every machine, by the plan."""
-        return self._steps[round_ - 1]
+    def local_steps(self, part: int, round_: int) -> int:
+        """Of a part's machine, by the plan."""
+        return self._steps[part][round_ - 1]
 
     def request_measurements(self, theta: Tensor, round_: int, channel: ServerChannel) -> Sequence[Tensor] | None:
         every = self._config.diagnostics.every
@@ -73,7 +74,7 @@ class Observer:
         """`measured`: the machines' gradients at `theta`; None where this round has none."""
         if measured is not None:
             assert self._diagnostics is not None
-            self._notes |= self._diagnostics.measure(theta, round_, measured, self._steps)
+            self._notes |= self._diagnostics.measure(theta, round_, measured, self._steps[0])
 
     def take_notes(self) -> dict[str, Any]:
         notes, self._notes = self._notes, {}
@@ -91,7 +92,7 @@ class Observer:
         if due:
             while self._evaluations.full:
                 self._record_first(wait=True)
-            self._evaluations.submit(result.theta)
+            self._evaluations.submit(result.scored)
         self._open.append(_Open(result, checkpoint, due))
         self._record_scored()
 

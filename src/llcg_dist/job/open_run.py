@@ -7,10 +7,13 @@ from typing import Any
 
 from llcg_dist.algorithms.base import Algorithm
 from llcg_dist.config.schema import Config
+from llcg_dist.data.cut import correction_nodes
 from llcg_dist.data.graph import TRAIN
 from llcg_dist.data.rows import Array
 from llcg_dist.data.store import Shard
+from llcg_dist.data.views import GraphView
 from llcg_dist.job.checkpoint import SERVER_OWNER, CheckpointFiles, explain_misfit
+from llcg_dist.job.devices import place_features
 from llcg_dist.job.evaluation_process import EvaluationProcess
 from llcg_dist.job.initial_weights import InitialWeights, read_initial_weights
 from llcg_dist.job.mirrored_files import open_files
@@ -18,6 +21,7 @@ from llcg_dist.job.start import checkpoint_folder
 from llcg_dist.models import build_model
 from llcg_dist.models.base import Model
 from llcg_dist.records.mirror import RecordsMirror
+from llcg_dist.records.rows import silent_parts
 
 
 @dataclass(frozen=True)
@@ -48,9 +52,9 @@ class OpenRun:
         return open_files(folder, self.config.checkpoint.mirror, SERVER_OWNER, self.records_mirror)
 
     def absent_in(self, round_: int) -> list[int]:
-        """Parts whose machines were gone in a round that the server has a checkpoint of."""
+        """Parts whose machines were gone, or late, in a round that the server has a checkpoint of."""
         with explain_misfit(SERVER_OWNER, round_):
-            return list(self.checkpoints.load(round_)["result"]["notes"].get("absent", []))
+            return silent_parts(self.checkpoints.load(round_)["result"]["notes"])
 
     @property
     def train_nodes(self) -> list[int]:
@@ -63,6 +67,15 @@ class OpenRun:
     def assignment(self) -> Array | None:
         """The part of every node, where there are parts."""
         return self.full.extra["assignment"] if self.algorithm.trains_on_parts else None
+
+    @cached_property
+    def correction_view(self) -> GraphView:
+        """What the server's own steps read: its features are on the device where they fit."""
+        sampling, graph = self.config.sampling, self.full.graph
+        nodes = correction_nodes(sampling.server_minibatch, graph, self.full.extra["assignment"])
+        view = GraphView(graph, nodes)
+        place_features(view, sampling.features_on, self.device)
+        return view
 
     @cached_property
     def initial_weights(self) -> InitialWeights | None:

@@ -27,7 +27,7 @@ from llcg_dist.data.partition import store_path
 from llcg_dist.data.views import RowSource
 from llcg_dist.errors import UserError
 from llcg_dist.job.checkpoint import CheckpointWriter
-from llcg_dist.job.devices import evaluates_beside, use_device
+from llcg_dist.job.devices import evaluates_beside, has_own_gpu, use_device
 from llcg_dist.job.evaluation_process import EvaluationProcess
 from llcg_dist.job.handshake import MachineStart
 from llcg_dist.job.process import Rank, interrupt, log_to, name_of
@@ -165,13 +165,13 @@ def _has_graph(config: Config) -> bool:
 
 def rank_resources(config: Config) -> RankResources:
     """This rank's, before it knows any other."""
-    ranks_here = int(os.environ.get("LOCAL_WORLD_SIZE", 1))
+    ranks_here, device = int(os.environ.get("LOCAL_WORLD_SIZE", 1)), use_device(config.cluster.device)
     return RankResources(
         interface=config.cluster.interface,
         graph=_has_graph(config),
         run=config.run_dir is not None and (Path(config.run_dir) / "config.yaml").exists(),
         key=_key(config),
-        own_gpu=use_device(config.cluster.device) != "cpu" and ranks_here <= torch.cuda.device_count(),
+        own_gpu=has_own_gpu(device, torch.cuda.device_count(), ranks_here),
     )
 
 

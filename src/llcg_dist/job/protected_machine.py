@@ -5,7 +5,7 @@ import secrets
 from dataclasses import replace
 from pathlib import Path
 
-from llcg_dist.comm.channel import Handler
+from llcg_dist.comm.machine_channel import Handler
 from llcg_dist.comm.messages import Message, Trained
 from llcg_dist.errors import UserError
 from llcg_dist.training.protection import Protection

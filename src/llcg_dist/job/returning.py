@@ -3,7 +3,7 @@
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from llcg_dist.comm.channel import MachineChannel
+from llcg_dist.comm.machine_channel import MachineChannel
 from llcg_dist.errors import UserError
 from llcg_dist.job.agreement import Offered, PartReport
 from llcg_dist.job.handshake import Begin, Failed, MachineStart, Offer, Ready, TakePart, from_json, to_json

@@ -46,7 +46,8 @@ def run_rounds(server: "Server", theta: Tensor, first_round: int, unrecorded: Ro
             traffic=channel.ledger.end_round(),
             notes=models.notes | server.take_notes(),
             warnings=models.warnings,
-            **clock.columns(stats, channel.parallel, algorithm.trains_on_parts),
+            average=algorithm.running_average.step(theta, r),  # evaluate.ema
+            **clock.columns(stats, channel.parallel, algorithm.trains_on_parts, server.waited(r)),
         )
         server.checkpoint(previous)
     server.record(previous)

@@ -38,7 +38,9 @@ from llcg_dist.job.handshake import (
     Leave,
     Offer,
     Ready,
+    StepSeconds,
     TakePart,
+    TrySteps,
     ask,
     ask_all,
     refusing_mistakes,
@@ -161,7 +163,12 @@ def _start(
     names = [shard_name(algorithm.data_access, part) for part in range(len(rank_of_part))]
     require_parts(reports, rank_of_part, described_shards(manifest, names))
     start = _choose_start(run, [report.checkpoints for report in reports], state)
-    step_seconds = [ready.step_seconds for ready in ask_all(hub, Begin(asdict(start)), Ready)]
+    step_seconds = list[float]()
+    if start.measures_steps(config):
+        tried = ask_all(hub, TrySteps(asdict(start)), StepSeconds)
+        step_seconds = [tried[rank - 1].seconds for rank in rank_of_part]
+        start = start.with_speeds(config, step_seconds)
+    ask_all(hub, Begin(asdict(start)), Ready)
     if algorithm.trains_on_parts:
         record_partition(run_dir, manifest, run.full)
     checksums = [report.checksum for report in reports]

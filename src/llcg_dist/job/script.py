@@ -9,7 +9,7 @@ from llcg_dist.errors import UserError
 
 
 class RecordedLosses:
-    """Which parts had no machine in which round, and which had a new one."""
+    """Which parts had no machine in which round, which had a new one, and whose were late."""
 
     def __init__(self, rows: Sequence[Mapping[str, Any]]) -> None:
         self._rows = {row["round"]: row for row in rows}
@@ -35,6 +35,15 @@ class RecordedLosses:
         """Parts whose machines sent nothing in this round; after the last that is recorded, as in that one."""
         return self._row(min(round_, self.last_round)).get("absent", [])
 
+    def late(self, round_: int) -> dict[int, int]:
+        """Parts whose machines were still at work when the round ended, and the round that they worked on."""
+        return {int(part): since for part, since in self._row(round_).get("late", {}).items()}
+
+    def answered_late(self, round_: int) -> list[int]:
+        """Parts whose machines were late, and had answered when the round began; after the last recorded one, all."""
+        column = "late" if round_ > self.last_round else "answered_late"
+        return [int(part) for part in self._row(min(round_, self.last_round)).get(column, {})]
+
     def _stood_in(self, round_: int) -> list[int]:
         return self._row(round_).get("stood_in", [])
 
@@ -47,7 +56,8 @@ def read_script(path: Path, num_machines: int) -> RecordedLosses:
     try:
         rows = [json.loads(line) for line in path.read_text().splitlines()]
         recorded = RecordedLosses(rows)
-        parts = [part for row in rows for part in (*recorded.absent(row["round"]), *recorded.returned(row["round"]))]
+        numbers = [row["round"] for row in rows]
+        parts = [part for r in numbers for part in (*recorded.absent(r), *recorded.returned(r), *recorded.late(r))]
         if not rows or not all(isinstance(part, int) for part in parts):
             raise ValueError("no rounds")
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:

@@ -9,6 +9,7 @@ from torch import Tensor
 from llcg_dist.algorithms.base import Algorithm
 from llcg_dist.comm.channel import ServerChannel
 from llcg_dist.comm.messages import Finish, Message, Restore, TrainStats
+from llcg_dist.config.cluster import LatePolicy
 from llcg_dist.errors import TrainingError
 from llcg_dist.job.observer import Observer
 from llcg_dist.job.round_loop import run_rounds
@@ -42,9 +43,9 @@ class Server:
         if self._checkpoints.lost_parts:
             self._restore_machines(first_round - 1, self.channel.members.present)
         theta = run_rounds(self, theta, first_round, unrecorded[-1] if unrecorded else None)
-        self.channel.send(Finish(self._observer.last_round, durable_round=self.durable_round))
+        self.channel.finish(Finish(self._observer.last_round, durable_round=self.durable_round))
         self._checkpoints.finish()
-        return self._observer.finish(theta, self.channel.ledger, audit())
+        return self._observer.finish(self.algorithm.running_average.scored(theta), self.channel.ledger, audit())
 
     def _restore_machines(self, round_: int, parts: Sequence[int]) -> list[int]:
         """Machines that have lost their state, or have none yet, get what all machines share after this round. Returns
@@ -62,15 +63,34 @@ class Server:
         while round_ <= self._observer.last_round:
             for part in self.channel.admit(round_):
                 self.channel.members.admit(self._restore_machines(round_ - 1, [part]))
+            self._take_late(round_)
             yield round_
             round_ += 1
             if stops_early:  # the round before decides whether this one is run
                 self._observer.settle()
 
+    def _take_late(self, round_: int) -> None:
+        """Machines that rounds before have ended without, and that have answered since, train again."""
+        answers, cluster = self.channel.take_late(round_), self.algorithm.config.cluster
+        self._restore_machines(round_ - 1, [answer.part for answer in answers])
+        if cluster.late == LatePolicy.damp:
+            self.screener.late_updates.add(answers)
+
+    def waited(self, round_: int) -> float | None:
+        """cluster.deadline, where the round has ended with it."""
+        ended = round_ in self.channel.members.late.values()
+        return self.algorithm.config.cluster.deadline if ended else None
+
     def screen(self, replies: Sequence[Message], theta: Tensor, round_: int) -> Models:
-        """What of these may be averaged; `theta` is what the machines started from."""
-        losses = [reply.stats.train_loss if reply.stats else math.nan for reply in replies]
-        return self.screener.models([reply.vector for reply in replies], losses, theta, round_, _parts(replies))
+        """What of these, and of what has come late, may be averaged; `theta` is what the machines started from."""
+        of_part = dict(zip(_parts(replies), replies, strict=True))
+        vectors = {part: reply.vector for part, reply in of_part.items()}
+        vectors, shares = self.screener.late_updates.join(vectors, theta, round_)
+        if not vectors and self.channel.members.late:  # the others are lost: the model waits for those that are left
+            vectors = {min(self.channel.members.late): theta}
+        stats = {part: reply.stats for part, reply in of_part.items() if reply.stats}
+        losses = [stats[part].train_loss if part in stats else math.nan for part in vectors]
+        return self.screener.models(list(vectors.values()), losses, theta, round_, list(vectors), shares)
 
     @property
     def durable_round(self) -> int:
@@ -91,8 +111,8 @@ class Server:
 
     def reports(self, replies: Sequence[Message], round_: int) -> list[TrainStats]:
         """What the machines tell about the round. One that took another number of steps than the plan has is named."""
-        planned = self._observer.local_steps(round_)
         for part, reply in zip(_parts(replies), replies, strict=True):
+            planned = self._observer.local_steps(part, round_)
             if reply.stats and reply.stats.steps != planned:
                 what = f"{reply.stats.steps} local steps in round {round_}, not {planned}"
                 raise TrainingError(f"{self.channel.names[part]} reported {what}")

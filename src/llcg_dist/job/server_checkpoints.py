@@ -1,7 +1,7 @@
 """The server's checkpoints: what they hold, and which round is durable at every rank."""
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from torch import Tensor
@@ -14,7 +14,7 @@ from llcg_dist.errors import TrainingError
 from llcg_dist.job.checkpoint import SERVER_OWNER, CheckpointFiles, CheckpointWriter, explain_misfit
 from llcg_dist.job.start import Start
 from llcg_dist.records.recorder import Recorder
-from llcg_dist.records.rows import RoundResult, Row, without_row
+from llcg_dist.records.rows import RoundResult, Row, silent_parts, without_row
 from llcg_dist.training.correction import Corrector
 from llcg_dist.training.flat_vector import is_finite
 
@@ -29,11 +29,10 @@ class ServerState:
         compressor: ServerCompressor,
         ledger: Ledger,
         recorder: Recorder,
-        planned_rounds: int,
+        start: Start,
     ) -> None:
-        """`planned_rounds`: of the first start, which schedules follow."""
         self._algorithm, self._corrector, self._compressor = algorithm, corrector, compressor
-        self._ledger, self._recorder, self._planned_rounds = ledger, recorder, planned_rounds
+        self._ledger, self._recorder, self._start = ledger, recorder, start
 
     def explain_divergence(self, result: RoundResult) -> str:
         """Why a round's model is not finite: an update that is far too long, or else the server's own steps."""
@@ -46,7 +45,8 @@ class ServerState:
     def pack(self, result: RoundResult, unrecorded: Sequence[RoundResult]) -> dict[str, Any]:
         """The state after the round of `result`; rows of the rounds `unrecorded` before it wait for scores."""
         chooser, plan = self._corrector.chooser, self._corrector.plan
-        return {
+        average = {} if result.average is None else {"average": result.average}
+        return average | {
             "theta": result.theta,
             "optimizer": self._corrector.trainer.optimizer_state(),
             "outer": self._algorithm.outer.state(),
@@ -55,8 +55,9 @@ class ServerState:
             "fill_ratio": plan.ratio if plan else None,
             "messages": self._ledger.as_json()["messages"],
             "result": _pack(result),
-            "unrecorded": [_pack(earlier) | {"theta": earlier.theta} for earlier in unrecorded],
-            "planned_rounds": self._planned_rounds,
+            "unrecorded": [_pack(earlier) | {"theta": earlier.scored} for earlier in unrecorded],
+            "speeds": self._start.speeds,
+            "planned_rounds": self._start.planned_rounds,
             "elapsed": self._recorder.elapsed,
         }
 
@@ -68,12 +69,14 @@ class ServerState:
             raise ValueError(f"{tuple(theta.shape)} parameters for a model of {size}")
         self._corrector.trainer.load_optimizer_state(saved["optimizer"])
         self._algorithm.outer.load_state(saved["outer"], size)
+        self._algorithm.running_average.load(saved.get("average"), size)
         self._compressor.load_state(saved["exchange"])
         if self._corrector.chooser:
             self._corrector.chooser.load_state(saved["auto_s"])
         self._ledger.restore(saved["messages"])
         earlier = saved.get("unrecorded", [])
-        return [_unpack(values, values["theta"]) for values in earlier] + [_unpack(saved["result"], theta)]
+        last = _unpack(saved["result"], theta, saved.get("average"))
+        return [*(_unpack(values, values["theta"]) for values in earlier), last]
 
 
 class ServerCheckpoints:
@@ -128,7 +131,7 @@ class ServerCheckpoints:
         """What the round's record says of checkpoints; a machine tells of the one that it wrote last."""
         stats, writer = result.stats, self._writer
         warnings = [f"part {part}: parameters not finite, update skipped" for part in result.skipped_parts]
-        absent = absent_parts(result.notes)
+        absent = silent_parts(result.notes)
         parts = [part for part in range(len(stats) + len(absent)) if part not in absent]
         failed = [part for part, machine in zip(parts, stats, strict=True) if machine.checkpoint_failed]
         warnings += [f"part {part}: checkpoint not written" for part in failed]
@@ -151,20 +154,17 @@ def planned_rounds(saved: dict[str, Any], num_rounds: int) -> int:
     return planned
 
 
-def absent_parts(columns: Mapping[str, Any]) -> list[int]:
-    """Of a round, by its row or its notes: the parts whose machines were gone."""
-    return list(columns.get("absent", []))
-
-
 def _pack(result: RoundResult) -> dict[str, Any]:
-    """Plain numbers and lists; theta is stored beside them."""
-    values = {f.name: getattr(result, f.name) for f in dataclasses.fields(result) if f.name != "theta"}
+    """Plain numbers and lists; models are stored beside them."""
+    models = ("theta", "average")
+    values = {f.name: getattr(result, f.name) for f in dataclasses.fields(result) if f.name not in models}
     return values | {
         "stats": [dataclasses.asdict(machine) for machine in result.stats],
         "traffic": dataclasses.asdict(result.traffic),
     }
 
 
-def _unpack(values: dict[str, Any], theta: Tensor) -> RoundResult:
+def _unpack(values: dict[str, Any], theta: Tensor, average: Tensor | None = None) -> RoundResult:
+    models = {"theta": theta, "average": average}
     stats = [TrainStats(**machine) for machine in values["stats"]]
-    return RoundResult(**values | {"theta": theta, "stats": stats, "traffic": Traffic(**values["traffic"])})
+    return RoundResult(**values | models | {"stats": stats, "traffic": Traffic(**values["traffic"])})

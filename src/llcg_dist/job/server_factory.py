@@ -10,6 +10,7 @@ import torch
 from llcg_dist import seeding
 from llcg_dist.comm.channel import ServerChannel, ServerTransport
 from llcg_dist.comm.codec import Codec
+from llcg_dist.comm.deadline import Deadline
 from llcg_dist.comm.error_feedback import server_compressor
 from llcg_dist.comm.ledger import Ledger
 from llcg_dist.comm.members import Members
@@ -19,8 +20,8 @@ from llcg_dist.data.derived import DataAccess, halo_bytes
 from llcg_dist.data.graph import TRAIN, VAL
 from llcg_dist.errors import UserError
 from llcg_dist.job.checkpoint import SERVER_OWNER, CheckpointWriter, explain_misfit
-from llcg_dist.job.corrector_factory import build_corrector, fill_record
-from llcg_dist.job.devices import server_threads, threads_per_rank
+from llcg_dist.job.corrector_factory import build_corrector, build_mixer, fill_record
+from llcg_dist.job.devices import evaluation_device, free_memory, server_threads, threads_per_rank
 from llcg_dist.job.evaluation_process import QUEUE, EvaluationsBeside, Task
 from llcg_dist.job.evaluations import Evaluations, EvaluationsHere
 from llcg_dist.job.observer import Observer
@@ -57,8 +58,9 @@ def start_after(run: OpenRun, round_: int, lost: Sequence[int] = ()) -> Start:
         labels = torch.from_numpy(graph.labels[graph.nodes_in(TRAIN)])
         shares = class_shares(labels, graph.num_classes).tolist()
     elapsed, over = saved.get("elapsed", 0.0), starts_over(config, run.run_dir)
-    fill_ratio = config.algorithm.fill_ratio or saved.get("fill_ratio")
-    return Start(round_, planned, elapsed, over, list(lost), shares, fill_ratio)
+    settings = config.algorithm
+    fill_ratio, speeds = settings.fill_ratio or saved.get("fill_ratio"), settings.speeds or saved.get("speeds")
+    return Start(round_, planned, elapsed, over, list(lost), shares, fill_ratio, list(speeds) if speeds else None)
 
 
 def _require_what_it_begins_with(run: OpenRun) -> None:
@@ -76,10 +78,10 @@ def build_server(
     start: Start,
     make_transport: Callable[[Codec], ServerTransport],
     ledger: Ledger,
-    step_seconds: Sequence[float | None] = (),
+    step_seconds: Sequence[float] = (),
 ) -> Server:
     """The server of a run whose machines are reached by the transport for messages of this codec. `step_seconds`: what
-    a local step takes at every machine, where the start asks for it."""
+    a local step takes at every part's machine, where the start asks for it."""
     config, algorithm = run.config, run.algorithm
     seeding.seed_torch(seeding.generator(config.seed, seeding.INITIAL_WEIGHTS_STREAM, 0))
     model = run.new_model()
@@ -89,33 +91,43 @@ def build_server(
     steps = algorithm.local_steps(start.planned_rounds)
     fill = fill_record(run, start, steps, step_seconds)
     corrector = build_corrector(run, start, model, steps, fill.get("ratio"))
+    algorithm.mixer = build_mixer(run, start, steps)
     paper_bytes = state_dict_bytes(model) + model.unused_bytes
-    recorder = _recorder(run, start, paper_bytes, fill)
+    plans = {name: plan for name, plan in (("fill", fill), ("speeds", _speeds(start, step_seconds))) if plan}
+    recorder = _recorder(run, start, paper_bytes, plans)
     compressor = server_compressor(config.algorithm.exchange_dtype, statistics)
     transport = make_transport(compressor.codec)
     members = Members(transport.num_machines, config.cluster.min_machines if algorithm.trains_on_parts else 1)
     channel = ServerChannel(transport, compressor, ledger, algorithm.messages, members, algorithm.trains_on_parts)
+    transport.deadline = Deadline(config.cluster.deadline, steps) if config.cluster.deadline else None
     if config.cluster.on_loss == OnLoss.go_on and config.cluster.stand_in:
-        channel.substitute = StandIn(run, start, steps)
+        channel.substitute = StandIn(run, start)
     weights = averaging_weights(config.algorithm.averaging, run.train_nodes)
     screener = Screener(config, weights, statistics, channel.names, algorithm.judges_updates)
-    state = ServerState(algorithm, corrector, compressor, ledger, recorder, start.planned_rounds)
+    state = ServerState(algorithm, corrector, compressor, ledger, recorder, start)
     files = run.checkpoints
     writer = CheckpointWriter(files, config.checkpoint.every, config.checkpoint.keep, config.num_rounds, start.round)
     checkpoints = ServerCheckpoints(files, writer, state, recorder, start, initial)
     evaluations = _evaluations(run, initial.numel(), recorder.best_score)
-    observer = Observer(config, evaluations, recorder, _diagnostics(run), steps)
+    steps_of_part = [start.local_steps(algorithm, part) for part in range(transport.num_machines)]
+    observer = Observer(config, evaluations, recorder, _diagnostics(run), steps_of_part or [steps])
     return Server(algorithm, channel, corrector, screener, checkpoints, observer)
 
 
 def _evaluations(run: OpenRun, size: int, best: float | None) -> Evaluations:
     """Of models with `size` parameters, where `best` is the best score so far."""
-    task = Task(run.config, run.store / "global", _server_threads(run), best, size)
+    task = Task(run.config, run.store / "global", _server_threads(run), best, size, _evaluation_device(run))
     if run.evaluation_process:
         return EvaluationsBeside(run.evaluation_process, task)
     if run.algorithm.trains_on_parts and run.config.cluster.backend != Backend.loopback:
         log.info("evaluation runs in the server's process (evaluate.process=%s)", run.config.evaluate.process)
     return EvaluationsHere(task.scorer(run.full.graph))
+
+
+def _evaluation_device(run: OpenRun) -> str:
+    graph, config = run.full.graph, run.config
+    state_bytes = 4 * graph.num_nodes * max(config.model.hidden, graph.num_classes)
+    return evaluation_device(run.device, config.evaluate.scratch, state_bytes, free_memory(run.device))
 
 
 def _server_threads(run: OpenRun) -> int:
@@ -126,15 +138,23 @@ def _server_threads(run: OpenRun) -> int:
     return server_threads(cluster.server_threads, threads, ranks_here - 1 if may_use_more else None)
 
 
-def _recorder(run: OpenRun, start: Start, paper_bytes: int, fill: dict[str, Any]) -> Recorder:
+def _speeds(start: Start, step_seconds: Sequence[float]) -> dict[str, Any]:
+    """What balance_speed plans with, for starts.json, and what it follows from where that was measured now."""
+    if not start.speeds:
+        return {}
+    return {"speeds": start.speeds} | ({"cpu_local_step_by_part": list(step_seconds)} if step_seconds else {})
+
+
+def _recorder(run: OpenRun, start: Start, paper_bytes: int, plans: dict[str, dict[str, Any]]) -> Recorder:
     algorithm, progress = run.algorithm, Progress(run.config, start.round, read_rows(run.run_dir, start.round))
     halo = algorithm.data_access is DataAccess.PART_AND_HALO
     constants = {
         "metric": run.full.graph.metric,
         "paper_mb_per_round": algorithm.num_machines * paper_bytes / 1e6 if algorithm.trains_on_parts else 0.0,
         "halo_bytes": sum(halo_bytes(run.config, run.store)) if halo else 0,
-        "fill_ratio": fill.get("ratio"),
-        "start": _what_happened(run, start) | ({"fill": fill} if fill else {}),
+        "fill_ratio": plans.get("fill", {}).get("ratio"),
+        "speeds": start.speeds,
+        "start": _what_happened(run, start) | plans,
     }
     recorder = Recorder(run.config, run.run_dir, start.round, start.elapsed, constants, progress.round)
     recorder.mirror = run.records_mirror

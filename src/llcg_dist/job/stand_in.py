@@ -1,6 +1,5 @@
 """The server in the place of machines that are gone: their local steps, over the full graph (cluster.stand_in)."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -22,17 +21,16 @@ class StandIn:
     so that a run that is resumed or replayed has the same bits.
     """
 
-    def __init__(self, run: OpenRun, start: Start, steps: Sequence[int]) -> None:
-        """`steps`: local steps of rounds 1..R."""
-        self._run, self._start, self._steps = run, start, steps
+    def __init__(self, run: OpenRun, start: Start) -> None:
+        self._run, self._start = run, start
         self._trainers: dict[int, Trainer] = {}
 
     def __call__(self, part: int, request: Message, absent: int) -> Message:
         """The model that the steps lead to from the request's, where so many parts are stood in for."""
         if part not in self._trainers:
             self._trainers[part] = self._trainer(part)
-        trainer = self._trainers[part]
-        trainer.run_steps(request.vector, request.round, max(1, self._steps[request.round - 1] // absent))
+        trainer, steps = self._trainers[part], self._start.local_steps(self._run.algorithm, part)
+        trainer.run_steps(request.vector, request.round, max(1, steps[request.round - 1] // absent))
         return Trained(request.round, trainer.theta(), part=part)
 
     def _trainer(self, part: int) -> Trainer:
@@ -42,4 +40,4 @@ class StandIn:
         forgetful = replace(run.config, train=replace(run.config.train, optimizer_state=OptimizerState.reset))
         folder = checkpoint_folder(run.config, run.run_dir)
         opened = OpenPart(forgetful, run.algorithm, part, GraphView(graph, nodes), folder, run.device)
-        return part_trainer(opened, self._start, run.new_model(), list(self._steps))
+        return part_trainer(opened, self._start, run.new_model(), self._start.local_steps(run.algorithm, part))

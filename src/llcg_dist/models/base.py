@@ -26,5 +26,10 @@ class Model(nn.Module):
         """Hops of all neighbours that give a node's exact output."""
         return self.depth
 
+    def prepared(self, x: Rows, blocks: Sequence[Block]) -> Rows:
+        """x with what of a step depends on no weight done to it, for a thread that draws ahead; forward returns the
+        same with it."""
+        return x
+
     def forward(self, x: Rows, blocks: Sequence[Block]) -> Tensor:
         raise NotImplementedError

@@ -6,6 +6,7 @@ from torch_geometric.nn.dense.linear import Linear
 
 from llcg_dist.models.stages import BlockLayer, ProductLayer
 from llcg_dist.sampling.block import Block
+from llcg_dist.sampling.sparse_matrix import SparseMatrix
 
 
 class Sage(ProductLayer):
@@ -33,7 +34,7 @@ class Sage(ProductLayer):
     def bias(self) -> Tensor:
         return self.conv.lin_r.bias + self.conv.lin_l.bias
 
-    def adjacency(self, block: Block) -> Tensor:
+    def adjacency(self, block: Block) -> SparseMatrix:
         return block.mean_adjacency
 
 
@@ -56,7 +57,7 @@ class Gcn(ProductLayer):
     def bias(self) -> Tensor:
         return self.conv.bias
 
-    def adjacency(self, block: Block) -> Tensor:
+    def adjacency(self, block: Block) -> SparseMatrix:
         return block.gcn_adjacency(self.norm)
 
 

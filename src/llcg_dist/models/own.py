@@ -69,6 +69,9 @@ class BlockModel(OwnModel):
     def depth(self) -> int:
         return int(self.module.depth)  # type: ignore[arg-type]
 
+    def prepared(self, x: Rows, blocks: Sequence[Block]) -> Rows:
+        return materialize(x)
+
     def forward(self, x: Rows, blocks: Sequence[Block]) -> Tensor:
         return self.module(materialize(x), blocks)
 
@@ -99,6 +102,12 @@ class EdgeIndexModel(OwnModel):
     def exact_hops(self) -> int:
         """Where no number of hops is exact (norms over all nodes, global attention), as many as the layers need."""
         return self.receptive_field.exact_hops or self._layers
+
+    def prepared(self, x: Rows, blocks: Sequence[Block]) -> Rows:
+        (subgraph,) = blocks
+        assert isinstance(subgraph, Subgraph)
+        _ = subgraph.edge_index  # it is kept
+        return materialize(x)
 
     def forward(self, x: Rows, blocks: Sequence[Block]) -> Tensor:
         (subgraph,) = blocks

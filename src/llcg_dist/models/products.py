@@ -1,40 +1,33 @@
 """The products of a message-passing layer, A·X·W with a sparse A, in the cheaper of the two orders.
 
-A is the CSR matrix of a block. The sparse product is torch's embedding_bag kernel with a backward pass of our own:
-torch's product of a CSR tensor with a dense one is slower, above all in the backward pass.
+A is the sparse matrix of a block. The kernels of A·X and of its backward pass are chosen by device in
+models/sparse_kernels.py.
 """
 
 from dataclasses import dataclass
 from typing import Any
 
 import torch
-from scipy.sparse import csr_array
 from torch import Tensor
 from torch.nn import functional
 
 from llcg_dist.data.feature_rows import LazyRows, Rows, materialize
+from llcg_dist.models.sparse_kernels import multiply, transposed
+from llcg_dist.sampling.sparse_matrix import SparseMatrix
 
 MULTIPLY_ADDS_PER_EDGE = 30
 """Cost model: one number of one edge in a sparse product takes about as long as 30 multiply-adds of a dense product."""
 
 
-def _spmm(matrix: Tensor, x: Tensor) -> Tensor:
-    """CSR matrix times dense x: each row is a weighted sum of rows of x, for which embedding_bag has a fast kernel."""
-    offsets, weights = matrix.crow_indices()[:-1], matrix.values().to(x.dtype)
-    return functional.embedding_bag(
-        matrix.col_indices(), x.contiguous(), offsets, mode="sum", per_sample_weights=weights
-    )
-
-
 class _SparseProduct(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x: Tensor, matrix: Tensor) -> Tensor:
+    def forward(ctx: Any, x: Tensor, matrix: SparseMatrix) -> Tensor:
         ctx.matrix = matrix
-        return _spmm(matrix, x)
+        return multiply(matrix, x)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
-        return sparse_product(_transposed(ctx.matrix), gradients[0]), None
+        return sparse_product(transposed(ctx.matrix), gradients[0]), None
 
 
 class _DstRowsAndProduct(torch.autograd.Function):
@@ -44,35 +37,61 @@ class _DstRowsAndProduct(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, matrix: Tensor) -> tuple[Tensor, Tensor]:
+    def forward(ctx: Any, x: Tensor, matrix: SparseMatrix) -> tuple[Tensor, Tensor]:
         ctx.matrix = matrix
-        return x[: len(matrix)], _spmm(matrix, x)
+        return x[: len(matrix)], multiply(matrix, x)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
         dst_gradient, product_gradient = gradients
-        gradient = sparse_product(_transposed(ctx.matrix), product_gradient)
+        gradient = sparse_product(transposed(ctx.matrix), product_gradient)
         gradient[: len(dst_gradient)] += dst_gradient
         return gradient, None
 
 
-def sparse_product(matrix: Tensor, x: Tensor) -> Tensor:
-    """[rows, width]: a CSR matrix [rows, columns] times x [columns, width]; differentiable in x, not in the matrix."""
+def sparse_product(matrix: SparseMatrix, x: Tensor) -> Tensor:
+    """[rows, width]: matrix [rows, columns] times x [columns, width]; differentiable in x, not in the matrix."""
     return _SparseProduct.apply(x, matrix)
 
 
-def _dst_rows_and_product(matrix: Tensor, x: Rows) -> tuple[Tensor, Tensor]:
+@dataclass(frozen=True)
+class SummedRows(LazyRows):
+    """Features whose product with a block's matrix is known already."""
+
+    matrix: SparseMatrix
+    dst_rows: Tensor
+    product: Tensor
+
+    @property
+    def nbytes(self) -> int:
+        return self.nodes.nbytes + self.dst_rows.nbytes + self.product.nbytes
+
+
+def summed_ahead(matrix: SparseMatrix, x: LazyRows, weight: Tensor) -> LazyRows:
+    """x with what layer_products(matrix, x, weight, …) needs of it and no weight is needed for."""
+    if _weight_first(matrix, x, weight):
+        return x
+    return SummedRows(x.table, x.nodes, matrix, *_dst_rows_and_product(matrix, x))
+
+
+def _dst_rows_and_product(matrix: SparseMatrix, x: Rows) -> tuple[Tensor, Tensor]:
     """(x[:len(matrix)], matrix·x); for LazyRows the product reads the feature table in place."""
+    if isinstance(x, SummedRows) and x.matrix is matrix:
+        return x.dst_rows, x.product
     if not isinstance(x, LazyRows):
         return _DstRowsAndProduct.apply(x, matrix)
-    indptr, columns = matrix.crow_indices(), x.nodes.index_select(0, matrix.col_indices())
-    csr = (indptr, columns.to(indptr.dtype), matrix.values())
-    over_table = torch.sparse_csr_tensor(*csr, size=(len(matrix), len(x.table)), check_invariants=False)
+    columns = x.nodes.index_select(0, matrix.indices).to(matrix.indptr.dtype)
+    over_table = SparseMatrix(matrix.indptr, columns, matrix.values, (len(matrix), len(x.table)))
     return x[: len(matrix)], sparse_product(over_table, x.table)
 
 
 def layer_products(
-    matrix: Tensor, x: Rows, weight: Tensor, bias: Tensor, self_weight: Tensor | None = None, dst: Tensor | None = None
+    matrix: SparseMatrix,
+    x: Rows,
+    weight: Tensor,
+    bias: Tensor,
+    self_weight: Tensor | None = None,
+    dst: Tensor | None = None,
 ) -> Tensor:
     """[rows, out]: matrix [rows, columns] · x [columns, in] · weight^T [in, out] + bias [out].
 
@@ -96,7 +115,7 @@ def layer_products(
 
 
 def layer_products_reference(
-    matrix: Tensor,
+    matrix: SparseMatrix,
     x: Tensor,
     weight: Tensor,
     bias: Tensor,
@@ -110,11 +129,11 @@ def layer_products_reference(
     return output + (x[: len(matrix)] if dst is None else x[dst]) @ self_weight.T
 
 
-def _weight_first(matrix: Tensor, x: Rows, weight: Tensor) -> bool:
+def _weight_first(matrix: SparseMatrix, x: Rows, weight: Tensor) -> bool:
     """Whether A·(X·W) is cheaper than (A·X)·W, forward and backward pass together."""
     width_out, width_in = weight.shape
     rows, columns = matrix.shape
-    sizes = Sizes(rows, columns, matrix.values().numel(), width_in, width_out)
+    sizes = Sizes(rows, columns, matrix.values.numel(), width_in, width_out)
     return sizes.weight_first(torch.is_grad_enabled(), x.requires_grad)
 
 
@@ -139,12 +158,3 @@ class Sizes:
         weight_first = sparse_per_column * self.width_out * (1 + has_backward) + dense_per_row * self.columns
         aggregation_first = sparse_per_column * self.width_in * (1 + x_has_gradient) + dense_per_row * self.rows
         return bool(weight_first < aggregation_first)
-
-
-def _transposed(matrix: Tensor) -> Tensor:
-    """The transpose as CSR, by scipy's counting sort: several times as fast as sorting the indices."""
-    values, indices, indptr = matrix.values().cpu(), matrix.col_indices().cpu(), matrix.crow_indices().cpu()
-    csc = csr_array((values.numpy(), indices.numpy(), indptr.numpy()), shape=tuple(matrix.shape)).tocsc()
-    indptr, indices, values = (torch.from_numpy(array) for array in (csc.indptr, csc.indices, csc.data))
-    transposed = torch.sparse_csr_tensor(indptr, indices, values, size=matrix.shape[::-1], check_invariants=False)
-    return transposed.to(matrix.device)

@@ -10,11 +10,12 @@ from typing import Any
 from torch import Tensor, nn
 from torch.nn import functional
 
-from llcg_dist.data.feature_rows import Rows, materialize
+from llcg_dist.data.feature_rows import LazyRows, Rows, materialize
 from llcg_dist.models.base import Model
 from llcg_dist.models.dropout import relu_dropout
-from llcg_dist.models.products import layer_products
+from llcg_dist.models.products import layer_products, summed_ahead
 from llcg_dist.sampling.block import Block
+from llcg_dist.sampling.sparse_matrix import SparseMatrix
 
 
 class BlockLayer(nn.Module):
@@ -47,9 +48,13 @@ class ProductLayer(BlockLayer):
         """b [out]."""
         raise NotImplementedError
 
-    def adjacency(self, block: Block) -> Tensor:
-        """A, [num_dst, num_src] in CSR."""
+    def adjacency(self, block: Block) -> SparseMatrix:
+        """A, [num_dst, num_src]."""
         raise NotImplementedError
+
+    def prepared(self, x: LazyRows, block: Block) -> Rows:
+        """Features with their sum over neighbours, where that comes before the weights."""
+        return summed_ahead(self.adjacency(block), x, self.weight) if block.dst is None else x
 
     def forward(self, x: Rows, block: Block) -> Tensor:
         own = () if self.self_weight is None else (self.self_weight, block.dst)
@@ -123,6 +128,14 @@ class GraphModel(Model):
     def each_stage(self) -> list[Stage]:
         """The stages, typed."""
         return [stage for stage in self.stages if isinstance(stage, Stage)]
+
+    def prepared(self, x: Rows, blocks: Sequence[Block]) -> Rows:
+        first = self.each_stage()[0]
+        if not first.accepts_lazy_rows:
+            return materialize(x)
+        if isinstance(x, LazyRows) and isinstance(first.layer, ProductLayer):
+            return first.layer.prepared(x, blocks[0])
+        return x
 
     def forward(self, x: Rows, blocks: Sequence[Block]) -> Tensor:
         """x [inputs, F], one block per message-passing stage, input side first -> logits [outputs, C]."""

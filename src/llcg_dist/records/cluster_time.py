@@ -4,6 +4,26 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 
+def link_seconds(sent: Mapping[str, Any], machines: int, link_mbit: float | None) -> float:
+    """Seconds of a round's bytes, by its row, where every rank has one link of so many Mbit/s: those between server and
+    machines cross the server's, one after the other; features cross the machines' own. 0 without a link."""
+    if not link_mbit or not machines:
+        return 0.0
+    at_server = sum(sent[name] for name in ("bytes_up", "bytes_down", "gradient_bytes", "control_bytes"))
+    return 8 * (at_server + sent["feature_bytes"] / machines) / (link_mbit * 1e6)
+
+
+def round_seconds(row: Mapping[str, Any], alone: bool, link_mbit: float | None = None) -> float:
+    """Seconds of a round, by its row, with evaluation in a process of its own that no round waits for: the longest of
+    the machines' local work and of the server's steps beside it, then the rest of the correction, and the bytes.
+    `alone`: rank 0 does all, one after the other, and sends nothing."""
+    local = [seconds for seconds in row["cpu_local_by_part"] if seconds is not None]
+    if alone:
+        return sum(local) + row["cpu_correct"]
+    together = max([*local, row.get("cpu_correct_beside", 0.0)])
+    return together + row["cpu_correct"] + link_seconds(row, len(local), link_mbit)
+
+
 class EvaluatorQueue:
     """The time that rounds wait for evaluations beside them, in cluster time.
 

@@ -83,6 +83,8 @@ class Progress:
         pieces += [f"{self._bytes / 1e6:.2f} MB", f"{elapsed:.0f} s, {left:.0f} s left"]
         if row.get("absent"):
             pieces += [f"{self._machines - len(row['absent'])} of {self._machines} machines"]
+        if row.get("late"):
+            pieces += ["late: " + ", ".join(f"part {part} (round {since})" for part, since in row["late"].items())]
         self._show("  ".join(pieces), last=done == self._rounds)
         for event in membership_lines(row):
             say(f"round {done}: {event}")

@@ -51,8 +51,8 @@ class Recorder:
         on_round: Callable[[Row], None] = lambda row: None,
     ) -> None:
         """`start_round`: the round of the checkpoint that the run resumes from (0: none). `elapsed`: seconds of the run
-        before that checkpoint. `constants`: metric, paper_mb_per_round, halo_bytes and fill_ratio of the summary, and
-        under `start` what starts.json says besides. `on_round` is called with every row, for the progress line."""
+        before that checkpoint. `constants`: metric, paper_mb_per_round, halo_bytes, fill_ratio, speeds of the summary,
+        and under `start` what starts.json says besides. `on_round` is called with every row, for the progress line."""
         self._config, self.run_dir, self._start_round = config, run_dir, start_round
         self._on_round, self._constants = on_round, constants or {}
         self._started = time.perf_counter() - elapsed
@@ -187,6 +187,7 @@ class Recorder:
             "lost": [loss for start in starts for loss in start.get("lost", [])],
             "init_from": starts[0].get("init_from") if starts else None,
             "fill_ratio": self._constants.get("fill_ratio"),
+            "speeds": self._constants.get("speeds"),
             "screened_updates": sum(len(row.get("screened", [])) for row in self.rows),
             "privacy": privacy_of(self._config.algorithm, len(self.rows)),
         }

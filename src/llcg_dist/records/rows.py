@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from llcg_dist.comm.messages import TrainStats
 from llcg_dist.config.algorithm import BatchNormStats
 from llcg_dist.config.schema import Config
 from llcg_dist.errors import UserError
+from llcg_dist.records.cluster_time import link_seconds
 from llcg_dist.stopwatch import Elapsed
 from llcg_dist.training.evaluation import Evaluation, scored_statistics
 
@@ -46,6 +47,13 @@ class RoundResult:
     """Further columns of the row: diagnostics, lengths of updates, the S that was chosen, seconds of further phases."""
     warnings: list[str] = field(default_factory=list)
     """What the console says below the round."""
+    average: Tensor | None = None
+    """With evaluate.ema: the average [n] of this model and those before it."""
+
+    @property
+    def scored(self) -> Tensor:
+        """The model [n] that is scored and saved."""
+        return self.theta if self.average is None else self.average
 
 
 def round_row(
@@ -78,28 +86,26 @@ def round_row(
         "cpu_local_by_part": _by_part(result, [machine.cpu_local for machine in stats]),
         "cpu_correct": result.cpu_correct,
         "cpu_evaluate": evaluating.cpu,
-        "cluster_seconds": result.cpu_round + link_seconds(traffic, len(stats), link_mbit),
+        "cluster_seconds": result.cpu_round + link_seconds(vars(traffic), len(stats), link_mbit),
         "timeline": result.timeline,
         "skipped_parts": result.skipped_parts,
     }
+    steps = [machine.steps for machine in stats]
+    row |= {"local_steps_by_part": _by_part(result, steps)} if len(set(steps)) > 1 else {}
     return row | {name: _number(value) if isinstance(value, float) else value for name, value in result.notes.items()}
 
 
 def _by_part(result: RoundResult, values: Sequence[float]) -> list[float | None]:
     """A value of every part; None where no machine was there to tell it."""
     by_part: list[float | None] = list(values)
-    for part in result.notes.get("absent", []):
+    for part in silent_parts(result.notes):
         by_part.insert(part, None)
     return by_part
 
 
-def link_seconds(traffic: Traffic, machines: int, link_mbit: float | None) -> float:
-    """Seconds of a round's bytes where every rank has one link of so many Mbit/s: those between server and machines
-    cross the server's, one after the other; features cross the machines' own. 0 without a link."""
-    if not link_mbit or not machines:
-        return 0.0
-    at_server = traffic.bytes_up + traffic.bytes_down + traffic.gradient_bytes + traffic.control_bytes
-    return 8 * (at_server + traffic.feature_bytes / machines) / (link_mbit * 1e6)
+def silent_parts(columns: Mapping[str, Any]) -> list[int]:
+    """Of a round, by its row or its notes: parts whose machines sent nothing in it, because they were gone or late."""
+    return sorted({*columns.get("absent", []), *(int(part) for part in columns.get("late", {}))})
 
 
 def statistics_columns(config: Config, evaluation: Evaluation | None) -> Row:

@@ -16,6 +16,8 @@ from torch import Tensor
 from llcg_dist.data.csr import Topology
 from llcg_dist.data.feature_rows import Rows
 from llcg_dist.data.graph import Graph
+from llcg_dist.data.upload import upload
+from llcg_dist.sampling.sparse_matrix import SparseMatrix
 
 warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta state")
 # Arrays of a store are memory-mapped read-only on purpose: nothing writes to them.
@@ -56,12 +58,13 @@ class Block:
         """x [num_src, ...] -> the rows [num_dst, ...] of the destination nodes."""
         return x[: self.num_dst] if self.dst is None else x[self.dst]
 
-    def to(self, device: str) -> "Block":
-        """The block with its tensors on this device."""
+    def to(self, device: str, degree: Tensor | None = None) -> "Block":
+        """The block with its tensors on this device; `degree`: what is there already."""
         if self.indptr.device.type == torch.device(device).type:
             return self
-        indptr, indices, degree = (tensor.to(device) for tensor in (self.indptr, self.indices, self.degree))
-        dst = None if self.dst is None else self.dst.to(device)
+        indptr, indices = upload(self.indptr, device), upload(self.indices, device)
+        degree = upload(self.degree, device) if degree is None else degree
+        dst = None if self.dst is None else upload(self.dst, device)
         return replace(self, indptr=indptr, indices=indices, degree=degree, dst=dst)
 
     def within_parts(self, part: Tensor, degree: Tensor) -> "Block":
@@ -73,25 +76,24 @@ class Block:
         return replace(self, indptr=indptr, indices=self.indices[inside], degree=degree)
 
     @cached_property
-    def mean_adjacency(self) -> Tensor:
-        """[num_dst, num_src] CSR whose product with x is the mean over each node's neighbours, without self-loop."""
-        count = self.indptr.diff()
-        values = torch.repeat_interleave(count.float().reciprocal(), count)
-        return self._csr(self.indptr, self.indices, values)
+    def mean_adjacency(self) -> SparseMatrix:
+        """[num_dst, num_src]; its product with x is the mean over each node's neighbours, without self-loop."""
+        values = self._for_each_entry(self.indptr.diff().float().reciprocal())
+        return self._matrix(self.indptr, self.indices, values)
 
     @cached_property
     def attention_adjacency(self) -> Tensor:
-        """[num_dst, num_src] CSR of ones for the neighbours and a self-loop, for attention layers.
+        """[num_dst, num_src] of ones for the neighbours and a self-loop, as the torch CSR tensor that PyG's attention
+        layers take.
 
         Indices are int64, the only type that PyG's softmax over several heads takes.
         """
         pattern = self._with_self_loops
-        return self._csr(
-            pattern.indptr.long(), pattern.indices.long(), torch.ones(len(pattern.indices), device=self.degree.device)
-        )
+        ones = torch.ones(len(pattern.indices), device=self.degree.device)
+        return self._matrix(pattern.indptr.long(), pattern.indices.long(), ones).tensor()
 
-    def gcn_adjacency(self, norm: str) -> Tensor:
-        """[num_dst, num_src] CSR of D^-1/2 (A+I) D^-1/2 (symmetric) or D^-1 (A+I) (row), D from the degrees plus one.
+    def gcn_adjacency(self, norm: str) -> SparseMatrix:
+        """[num_dst, num_src]: D^-1/2 (A+I) D^-1/2 (symmetric) or D^-1 (A+I) (row), D from the degrees plus one.
 
         If s of d neighbours are sampled, each is weighted by d/s: the sum keeps its expectation, and with all
         neighbours the block equals the rows of the full matrix. So sampling, correction and evaluation share one
@@ -106,13 +108,13 @@ class Block:
         values = torch.empty(len(pattern.indices), device=self.degree.device)
         values[pattern.self_loop] = left * self.dst_rows(right)
         values[pattern.neighbour] = (left * sampling_weight)[pattern.row] * right[self.indices.long()]
-        return self._csr(pattern.indptr, pattern.indices, values)
+        return self._matrix(pattern.indptr, pattern.indices, values)
 
     @cached_property
     def _with_self_loops(self) -> _WithSelfLoops:
         device = self.indptr.device
         own = torch.arange(self.num_dst, device=device)
-        row = torch.repeat_interleave(own, self.indptr.diff())
+        row = self._for_each_entry(own)
         self_loop = self.indptr[:-1].long() + own
         neighbour = torch.arange(len(row), device=device) + row + 1
         indices = torch.empty(len(row) + self.num_dst, dtype=self.indices.dtype, device=device)
@@ -121,9 +123,13 @@ class Block:
         indptr = self.indptr + torch.arange(self.num_dst + 1, dtype=self.indptr.dtype, device=device)
         return _WithSelfLoops(indptr, indices, self_loop, neighbour, row)
 
-    def _csr(self, indptr: Tensor, indices: Tensor, values: Tensor) -> Tensor:
-        size = (self.num_dst, self.num_src)
-        return torch.sparse_csr_tensor(indptr, indices, values, size=size, check_invariants=False)
+    def _for_each_entry(self, of_row: Tensor) -> Tensor:
+        """[entries]: of_row [num_dst] repeated for every entry of its row. Their number is given: to count them a GPU
+        would have to be waited for."""
+        return torch.repeat_interleave(of_row, self.indptr.diff(), output_size=len(self.indices))
+
+    def _matrix(self, indptr: Tensor, indices: Tensor, values: Tensor) -> SparseMatrix:
+        return SparseMatrix(indptr, indices, values, (self.num_dst, self.num_src))
 
 
 @dataclass(frozen=True)
@@ -136,22 +142,32 @@ class Subgraph(Block):
     num_outputs: int = 0
     nodes_per_hop: tuple[int, ...] = ()
     """The seeds, the nodes that they reached, and so on, in this order among the columns; empty: not known."""
+    edges_per_hop: tuple[int, ...] = ()
+    """Counted before the block leaves the CPU; empty: not counted yet."""
+
+    def to(self, device: str, degree: Tensor | None = None) -> "Subgraph":
+        moved = super().to(device, degree)
+        assert isinstance(moved, Subgraph)
+        return moved if moved is self else replace(moved, edges_per_hop=self._count_edges())
 
     @property
     def hops(self) -> dict[str, list[int]]:
         """Nodes and edges of every hop under PyG's names: a module that takes them leaves out what a layer has no use
         for (torch_geometric.utils.trim_to_layer)."""
-        ends = self.indptr[torch.tensor((0, *self.nodes_per_hop[:-1])).cumsum(0)]
         return {
             "num_sampled_nodes_per_hop": list(self.nodes_per_hop),
-            "num_sampled_edges_per_hop": ends.diff().tolist(),
+            "num_sampled_edges_per_hop": list(self.edges_per_hop or self._count_edges()),
         }
+
+    def _count_edges(self) -> tuple[int, ...]:
+        ends = self.indptr[torch.tensor((0, *self.nodes_per_hop[:-1])).cumsum(0)]
+        return tuple(ends.diff().tolist())
 
     @cached_property
     def edge_index(self) -> Tensor:
         """[2, entries] int64: from each neighbour to its row, PyG's convention."""
         rows = torch.arange(self.num_dst, device=self.indptr.device)
-        return torch.stack([self.indices.long(), torch.repeat_interleave(rows, self.indptr.diff())])
+        return torch.stack([self.indices.long(), self._for_each_entry(rows)])
 
 
 def degrees(graph: Graph | Topology) -> Tensor:

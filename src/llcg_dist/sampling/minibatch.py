@@ -5,7 +5,7 @@ a change of a bit.
 """
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass
 from typing import Protocol
@@ -14,8 +14,9 @@ from torch import Tensor
 
 from llcg_dist import seeding
 from llcg_dist.config.train import Fanout, Fanouts
-from llcg_dist.data.feature_rows import Rows
+from llcg_dist.data.feature_rows import LazyRows, Rows
 from llcg_dist.data.rows import Array
+from llcg_dist.data.upload import upload
 from llcg_dist.data.views import View
 from llcg_dist.sampling.block import Block
 
@@ -65,7 +66,17 @@ class Batch:
     def to(self, device: str) -> "Batch":
         """The batch on this device, with features in float32; a store may hold float16."""
         blocks = [block.to(device) for block in self.blocks]
-        return Batch(self.nodes, self.features.to(device).float(), self.labels.to(device), blocks)
+        return Batch(self.nodes, _rows_to(self.features, device).float(), upload(self.labels, device), blocks)
+
+    def tensors(self) -> list[Tensor]:
+        """All that a step reads."""
+        of_blocks = [(block.indptr, block.indices, block.degree) for block in self.blocks]
+        rows = self.features.nodes if isinstance(self.features, LazyRows) else self.features
+        return [rows, self.labels, *(tensor for block in of_blocks for tensor in block)]
+
+
+def _rows_to(rows: Rows, device: str) -> Rows:
+    return rows.to(device) if isinstance(rows, LazyRows) else upload(rows, device)
 
 
 def load_batch(view: View, sampler: Sampler, seeds: Array, seed: int) -> Batch:
@@ -87,11 +98,14 @@ class BatchStream:
         """Seed of torch's generator for the dropout of this round."""
         self._prefetched: deque[Batch] = deque()
         self._thread: Executor | None = None
+        self._prepared: Callable[[Batch], Batch] = lambda batch: batch
         self._left, self._drawing = 0, deque[Future[Batch]]()
 
-    def draw_ahead(self, thread: Executor, count: int) -> None:
-        """From now on the next batch is drawn in this thread while one is used, until `count` have been."""
-        self._thread, self._left = thread, count - len(self._prefetched)
+    def draw_ahead(
+        self, thread: Executor, count: int, prepared: Callable[[Batch], Batch] = lambda batch: batch
+    ) -> None:
+        """From now on the next batch is drawn and prepared in this thread while one is used, `count` in all."""
+        self._thread, self._prepared, self._left = thread, prepared, count - len(self._prefetched)
         self._draw_in_thread()
 
     def next(self) -> Batch:
@@ -107,7 +121,7 @@ class BatchStream:
     def _draw_in_thread(self) -> None:
         if self._thread and self._left > 0:
             self._left -= 1
-            self._drawing.append(self._thread.submit(self._draw))
+            self._drawing.append(self._thread.submit(lambda: self._prepared(self._draw())))
 
     def prefetch(self, count: int, max_bytes: int = PREFETCH_BYTES) -> None:
         """Draws the next `count` batches ahead of time, or as many as fit into `max_bytes`."""

@@ -120,6 +120,14 @@ def divergence(start: Tensor, updates: Sequence[Tensor], weights: Sequence[float
     return 1.0 - (squared_norm - own_products) / cross_weight / squared_norm
 
 
+def use_batch_statistics(model: nn.Module) -> None:
+    """Sets BatchNorm to normalise with the batch's own statistics, as in a training step, and dropout off."""
+    model.eval()
+    for module in model.modules():
+        if isinstance(module, nn.BatchNorm1d):
+            module.train()
+
+
 class CutGradients:
     """Gradients of mini-batches on the full graph, and of the same mini-batches on the graph without its cut edges."""
 
@@ -149,20 +157,13 @@ class CutGradients:
         input_nodes = batch.nodes.long()
         part, degree = self._part[input_nodes], self._degree[input_nodes]
         inside = [block.within_parts(part[: block.num_src], degree[: block.num_src]) for block in batch.blocks]
-        self._use_batch_statistics()
+        use_batch_statistics(self._model)
         return self._gradient(batch), self._gradient(dataclasses.replace(batch, blocks=inside))
 
     def _gradient(self, batch: Batch) -> Tensor:
         batch = batch.to(self._device)
         logits = self._model(batch.features, batch.blocks)
         return gradient_of(loss(logits, batch.labels, self._view.task), self._model)
-
-    def _use_batch_statistics(self) -> None:
-        """Sets BatchNorm to normalise with the batch's own statistics, as in a training step, and dropout off."""
-        self._model.eval()
-        for module in self._model.modules():
-            if isinstance(module, nn.BatchNorm1d):
-                module.train()
 
 
 class StepChooser:

@@ -18,9 +18,10 @@ from llcg_dist import seeding
 from llcg_dist.data import progress
 from llcg_dist.data.graph import Graph
 from llcg_dist.data.rows import Array
+from llcg_dist.data.upload import device_of, upload
 from llcg_dist.models.base import Model
 from llcg_dist.models.samplers import all_neighbours_sampler
-from llcg_dist.sampling.block import EDGES_PER_NODE, Block, Subgraph, degrees, full_graph_block
+from llcg_dist.sampling.block import EDGES_PER_NODE, Block, Subgraph, full_graph_block
 from llcg_dist.sampling.minibatch import Sample
 from llcg_dist.training.moments import Moments, observed_input
 
@@ -47,8 +48,8 @@ class BatchedForward:
         self._graph, self._model, self._recalibrates = graph, model, recalibrate
         self._most_edges = EDGES_PER_NODE * chunk
         self._nodes = np.arange(graph.num_nodes) if nodes is None else np.flatnonzero(nodes)
-        self._features = torch.from_numpy(graph.features)
-        self._whole = _whole_graph(graph, model) if is_one_batch(graph, chunk) else None
+        self._features, self._device = torch.from_numpy(graph.features), device_of(model)
+        self._whole = _whole_graph(graph, model, str(self._device)) if is_one_batch(graph, chunk) else None
         self._sampler = None if self._whole else all_neighbours_sampler(model, graph)
         self._rows_of_batch = 0, 0
         self._bounds: list[tuple[int, int]] | None = None
@@ -66,7 +67,7 @@ class BatchedForward:
         for sample in self._samples():
             rows = self._forward(sample)
             if output is None:
-                output = torch.empty(self._graph.num_nodes, rows.shape[1])
+                output = torch.empty(self._graph.num_nodes, rows.shape[1], device=rows.device)
             output[sample.seeds.long()] = rows
         assert output is not None
         return output
@@ -131,18 +132,20 @@ class BatchedForward:
         return self._sampler.sample(self._nodes[start:stop], seed=0)
 
     def _forward(self, sample: Sample) -> Tensor:
-        return self._model(self._features[sample.nodes.long()].float(), sample.blocks)
+        rows = upload(self._features[sample.nodes.long()], self._device)
+        return self._model(rows.float(), [block.to(str(self._device)) for block in sample.blocks])
 
 
 def _append(order: list[_BatchNorm], norm: _BatchNorm, x: Tensor) -> None:
     order.append(norm)
 
 
-def _whole_graph(graph: Graph, model: Model) -> Sample:
+def _whole_graph(graph: Graph, model: Model, device: str) -> Sample:
+    """Its blocks stay on the device from one evaluation to the next."""
     nodes = torch.arange(graph.num_nodes)
-    block = full_graph_block(graph)
+    block = full_graph_block(graph).to(device)
     blocks: list[Block] = [block] * model.depth
     if model.reads_subgraph:
         size = graph.num_nodes
-        blocks = [Subgraph(block.indptr, block.indices, size, size, degrees(graph), num_outputs=size)]
+        blocks = [Subgraph(block.indptr, block.indices, size, size, block.degree, num_outputs=size)]
     return Sample(nodes, nodes, blocks)

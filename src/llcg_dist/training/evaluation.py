@@ -67,13 +67,14 @@ class EvaluationSettings:
     sample: NodeSample = ALL_NODES
     threads: int | None = None
     """CPU threads of an evaluation; None: those that torch has."""
+    device: str = "cpu"
 
     @classmethod
-    def of(cls, config: Config, threads: int | None = None) -> "EvaluationSettings":
+    def of(cls, config: Config, threads: int | None = None, device: str = "cpu") -> "EvaluationSettings":
         evaluate, kind = config.evaluate, config.algorithm.batchnorm_stats
         sample = NodeSample(evaluate.sample, config.seed)
         states = HiddenStates.of(evaluate)
-        return cls(kind, evaluate.chunk, states, scored_statistics(config), sample, threads)
+        return cls(kind, evaluate.chunk, states, scored_statistics(config), sample, threads, device)
 
 
 class Evaluator:
@@ -83,7 +84,7 @@ class Evaluator:
     """
 
     def __init__(self, graph: Graph, model: Model, settings: EvaluationSettings) -> None:
-        self._graph, self._model, self._settings = graph, model, settings
+        self._graph, self._model, self._settings = graph, model.to(settings.device), settings
         self._nodes = settings.sample.of_splits(graph)
         scored = np.zeros(graph.num_nodes, bool)
         for nodes in self._nodes.values():
@@ -109,9 +110,9 @@ class Evaluator:
                 continue
             load_flat(self._model, theta)
             with using_threads(self._settings.threads):
-                logits = forward.logits()
+                logits = forward.logits().cpu()
             scores[kind] = self._scores(logits)
-            state_dicts[kind] = self.state_dict()
+            state_dicts[kind] = self._state()
         chosen = self._settings.batchnorm_stats
         kind = _best_kind(scores) if chosen == BatchNormStats.best else chosen
         self._model.load_state_dict(state_dicts[kind])
@@ -142,11 +143,15 @@ class Evaluator:
         whole = self._settings.sample.share == 1
         forward = next(iter(self._forwards.values())) if whole else self._forward(self._graph.split != UNUSED)
         with using_threads(self._settings.threads):
-            logits = forward.logits(recalibrate=False)
+            logits = forward.logits(recalibrate=False).cpu()
         return class_results(logits, self._graph)
 
     def state_dict(self) -> dict[str, Tensor]:
-        """A copy of the state_dict of the model that was evaluated last."""
+        """A copy of the state_dict of the model that was evaluated last, on the CPU."""
+        return {name: tensor.cpu() for name, tensor in self._state().items()}
+
+    def _state(self) -> dict[str, Tensor]:
+        """The same where the model is."""
         return {name: tensor.clone() for name, tensor in self._model.state_dict().items()}
 
 

@@ -36,7 +36,8 @@ class FillPlan:
 
 
 def fill_ratio(local_steps: Sequence[float], server_step: float) -> float:
-    """From CPU seconds of one step: of every machine, the slowest of which the server waits for, and of the server."""
+    """From CPU seconds: of one planned step at every machine, the slowest of which the server waits for, and of one of
+    the server's."""
     return max(local_steps) / server_step
 
 

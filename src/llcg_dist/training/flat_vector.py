@@ -7,6 +7,8 @@ counters (num_batches_tracked).
 import torch
 from torch import Tensor, nn
 
+from llcg_dist.data.upload import upload
+
 
 def _floating_point_tensors(model: nn.Module, keep_vars: bool = False) -> dict[str, Tensor]:
     """By name, in state_dict order; with `keep_vars` the parameters themselves instead of detached tensors.
@@ -23,7 +25,7 @@ def _floating_point_tensors(model: nn.Module, keep_vars: bool = False) -> dict[s
 
 def flatten(model: nn.Module) -> Tensor:
     """The model's flat vector [n]: a copy on the CPU, in state_dict order."""
-    return torch.cat([tensor.detach().reshape(-1).cpu() for tensor in _floating_point_tensors(model).values()])
+    return torch.cat([tensor.detach().reshape(-1) for tensor in _floating_point_tensors(model).values()]).cpu()
 
 
 def load_flat(model: nn.Module, flat: Tensor) -> None:
@@ -32,6 +34,7 @@ def load_flat(model: nn.Module, flat: Tensor) -> None:
     if flat.numel() != sum(tensor.numel() for tensor in tensors):
         raise ValueError(f"{flat.numel()} values for a model of {sum(t.numel() for t in tensors)}")
     with torch.no_grad():
+        flat = upload(flat, tensors[0].device)
         for tensor, values in zip(tensors, flat.split([tensor.numel() for tensor in tensors]), strict=True):
             tensor.copy_(values.view_as(tensor))
 
@@ -58,7 +61,7 @@ def gradient_of(value: Tensor, model: nn.Module) -> Tensor:
     moved = [parameter for parameter in parameters if parameter.requires_grad]
     gradients = dict(zip(map(id, moved), torch.autograd.grad(value, moved, allow_unused=True), strict=True))
     filled = [torch.zeros_like(p) if gradients.get(id(p)) is None else gradients[id(p)] for p in parameters]
-    return torch.cat([gradient.reshape(-1).cpu() for gradient in filled]).double()
+    return torch.cat([gradient.reshape(-1) for gradient in filled]).cpu().double()
 
 
 def statistics_mask(model: nn.Module) -> Tensor:
@@ -66,6 +69,16 @@ def statistics_mask(model: nn.Module) -> Tensor:
     learned = {name for name, _ in model.named_parameters()}
     tensors = _floating_point_tensors(model)
     return torch.cat([torch.full((tensor.numel(),), name not in learned) for name, tensor in tensors.items()])
+
+
+def layer_sizes(model: nn.Module) -> dict[str, int]:
+    """How many learned parameters each layer has, by the name of the module that holds them, in the flat vector's
+    order."""
+    sizes: dict[str, int] = {}
+    for name, parameter in model.named_parameters():
+        layer = name.rpartition(".")[0]
+        sizes[layer] = sizes.get(layer, 0) + parameter.numel()
+    return sizes
 
 
 def state_dict_bytes(model: nn.Module) -> int:

@@ -26,11 +26,11 @@ class HiddenStates:
     def of(cls, evaluate: EvaluateConfig) -> "HiddenStates":
         return cls(evaluate.scratch, evaluate.states)
 
-    def empty(self, shape: tuple[int, int], rows: int, precision: str) -> Tensor:
+    def empty(self, shape: tuple[int, int], rows: int, precision: str, device: torch.device | None = None) -> Tensor:
         """An uninitialised state. `rows` of it will be written; the others take up neither memory nor disk."""
         dtype = _TYPES[precision]
         if self.scratch is None:
-            return torch.empty(shape, dtype=dtype)
+            return torch.empty(shape, dtype=dtype, device=device)
         whole_numbers = np.dtype(f"i{dtype.itemsize}")  # NumPy has no bfloat16
         array = _scratch_array(self.scratch, shape, whole_numbers, rows * shape[1] * dtype.itemsize)
         return torch.from_numpy(array).view(dtype)

@@ -2,7 +2,8 @@
 
 Three things have to fit into memory at a time: the hidden state [N, width] that enters a stage, the one that leaves it,
 and one chunk of nodes with their neighbours. Features and topology are read in pieces only, so they may be larger than
-memory; so may the hidden states if they are kept in a scratch folder. Every row is computed from all its neighbours, so
+memory; so may the hidden states if they are kept in a scratch folder. A model on a GPU has its hidden states there, and
+the rows of features and the blocks of one chunk after the other. Every row is computed from all its neighbours, so
 the logits do not depend on the size of the chunks.
 """
 
@@ -13,9 +14,16 @@ from torch.nn import functional
 from llcg_dist.config.train import Precision
 from llcg_dist.data.graph import Graph
 from llcg_dist.data.rows import Array
+from llcg_dist.data.upload import device_of, upload
 from llcg_dist.models.products import Sizes, sparse_product
 from llcg_dist.models.stages import BlockLayer, GraphModel, ProductLayer, Stage
-from llcg_dist.sampling.block import block_with_global_columns, block_with_local_columns, degrees, full_graph_block
+from llcg_dist.sampling.block import (
+    Block,
+    block_with_global_columns,
+    block_with_local_columns,
+    degrees,
+    full_graph_block,
+)
 from llcg_dist.training.chunks import Chunk, chunk_bounds, chunks_of
 from llcg_dist.training.hidden_states import IN_MEMORY, HiddenStates, narrowed
 from llcg_dist.training.moments import Moments
@@ -44,7 +52,9 @@ class FullGraphForward:
         self._bounds = chunk_bounds(graph.indptr, chunk)
         self._wanted = _nodes_to_compute(graph, model, self._bounds, nodes, recalibrate)
         # A graph of one chunk keeps its block, and with it the adjacency matrices, from one evaluation to the next.
-        self._full_block = full_graph_block(graph) if len(self._bounds) == 1 else None
+        self._device = device_of(model)
+        self._full_block = full_graph_block(graph).to(str(self._device)) if len(self._bounds) == 1 else None
+        self._degree_there = upload(self._degree, self._device)
 
     @torch.no_grad()
     def logits(self, recalibrate: bool = True) -> Tensor:
@@ -52,7 +62,7 @@ class FullGraphForward:
         are used as they are, whatever the forward pass was made for."""
         self._model.eval()
         state, computed, stages = self._features, None, self._model.each_stage()
-        with computing_in(self._states.precision, "cpu"):
+        with computing_in(self._states.precision, str(self._device)):
             for stage, wanted in zip(stages, self._wanted, strict=True):
                 if recalibrate and self._recalibrates and stage.norm is not None:
                     _recalibrate(stage.norm, state, self._bounds)
@@ -104,14 +114,13 @@ class FullGraphForward:
         is_hidden = state is not self._features
         mapped = narrowed(state, width) if is_hidden else self._empty_state(width, computed, self._states.precision)
         for chunk in chunks_of(self._bounds, computed):
-            x = stage.layer_input(chunk.rows(state).float())
+            x = stage.layer_input(upload(chunk.rows(state), self._device).float())
             own = chunk.within(x, wanted)
             if layer.self_weight is not None and own is not None:
                 own[0].write(functional.linear(own[1], layer.self_weight, layer.bias), output)
             chunk.write(functional.linear(x, layer.weight), mapped)
         for chunk in chunks_of(self._bounds, wanted):
-            block = block_with_global_columns(self._graph, self._degree, chunk.start, chunk.stop, chunk.wanted)
-            total = sparse_product(layer.adjacency(block), mapped)
+            total = sparse_product(layer.adjacency(self._block(chunk)), mapped)
             rest = layer.bias if layer.self_weight is None else chunk.rows(output)
             chunk.write(total + rest, output)
         return output
@@ -119,19 +128,20 @@ class FullGraphForward:
     def _compute(self, stage: Stage, state: Tensor, chunk: Chunk) -> Tensor:
         """The stage's output for the wanted nodes of a chunk, from copies of the rows that it reads."""
         if not stage.reads_neighbours:
-            return stage(chunk.rows(state).float())
+            return stage(upload(chunk.rows(state), self._device).float())
         if self._full_block is not None:
-            rows = stage(state.float(), self._full_block)
+            rows = stage(upload(state, self._device).float(), self._full_block)
             return rows if chunk.wanted is None else rows[chunk.wanted]
         columns, block = block_with_local_columns(self._graph, self._degree, chunk.start, chunk.stop, chunk.wanted)
-        return stage(state.index_select(0, columns).float(), block)
+        rows = state.index_select(0, upload(columns, state.device))
+        return stage(upload(rows, self._device).float(), block.to(str(self._device)))
 
     def _uses_global_columns(self, stage: Stage, state: Tensor) -> bool:
         """Whether the stage's layer can index the state [N, in] directly, so that no rows are copied for each chunk.
 
         BatchNorm and ReLU are then applied once for all chunks, in place. That is possible for a hidden state, which
         belongs to this forward pass, but not for the features, which are memory-mapped and may be float16: these are
-        indexed directly only where they need no conversion, BatchNorm or ReLU.
+        indexed directly only where they need no conversion, BatchNorm or ReLU, and where the model is on the CPU too.
         """
         layer = stage.layer
         if (
@@ -142,17 +152,21 @@ class FullGraphForward:
         ):
             return False
         needs_no_change = state.dtype == torch.float32 and stage.norm is None and not stage.relu
-        return state is not self._features or needs_no_change
+        return state is not self._features or (needs_no_change and self._device.type == "cpu")
 
     def _compute_with_global_columns(self, stage: Stage, state: Tensor, chunk: Chunk) -> Tensor:
         """The layer's output for the wanted nodes of a chunk; `state` [N, in] is the layer's input already."""
         assert stage.layer is not None
+        return stage.layer(state, self._block(chunk))
+
+    def _block(self, chunk: Chunk) -> Block:
+        """Of a chunk's wanted nodes, with a column for every node of the graph."""
         block = block_with_global_columns(self._graph, self._degree, chunk.start, chunk.stop, chunk.wanted)
-        return stage.layer(state, block)
+        return block.to(str(self._device), self._degree_there)
 
     def _empty_state(self, width: int, wanted: Tensor | None, precision: str) -> Tensor:
         rows = self._graph.num_nodes if wanted is None else int(wanted.sum())
-        return self._states.empty((self._graph.num_nodes, width), rows, precision)
+        return self._states.empty((self._graph.num_nodes, width), rows, precision, self._device)
 
 
 def _nodes_to_compute(

@@ -7,19 +7,27 @@ from itertools import accumulate
 from llcg_dist.config.train import LrSchedule, LrUnit, TrainConfig
 
 
-def lr_factor(schedule: LrSchedule, index: int, total: int, warmup: float) -> float:
+def lr_factor(schedule: LrSchedule, index: int, total: int, warmup: float, end: float = 1.0) -> float:
     """The factor on the learning rate at position `index` of 0..total-1; later positions keep the last factor.
 
     constant: 1. cosine: (1 + cos(pi·index/total)) / 2, which is never 0. warmup: the first round(warmup·total)
     positions rise in equal steps to 1. warmup_cosine: after the warm-up, the remaining positions follow the cosine.
+    cosine_end: the last ceil(end·total) positions follow it, those before have 1.
     """
     index = min(index, total - 1)
+    if schedule == LrSchedule.cosine_end:
+        length = math.ceil(end * total)
+        return _cosine(max(0, index - (total - length)), length)
     warmup_length = math.floor(warmup * total + 0.5) if schedule in (LrSchedule.warmup, LrSchedule.warmup_cosine) else 0
     if index < warmup_length:
         return (index + 1) / (warmup_length + 1)
     if schedule in (LrSchedule.constant, LrSchedule.warmup):
         return 1.0
-    return (1 + math.cos(math.pi * (index - warmup_length) / (total - warmup_length))) / 2
+    return _cosine(index - warmup_length, total - warmup_length)
+
+
+def _cosine(index: int, total: int) -> float:
+    return (1 + math.cos(math.pi * index / total)) / 2
 
 
 class LearningRates:
@@ -43,4 +51,5 @@ class LearningRates:
         return self.machine(round_, 0)
 
     def _factor(self, index: int, total: int) -> float:
-        return lr_factor(self._config.lr_schedule, index, total, self._config.lr_warmup)
+        config = self._config
+        return lr_factor(config.lr_schedule, index, total, config.lr_warmup, config.lr_end)

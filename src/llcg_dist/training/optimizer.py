@@ -11,6 +11,9 @@ from llcg_dist.config.targets import resolve
 from llcg_dist.config.train import OPTIMIZERS, TrainConfig
 from llcg_dist.errors import UserError, one_line
 
+_FUSED = ("cpu", "cuda")
+"""Devices for which torch's optimisers have fused kernels."""
+
 
 def build_optimizer(parameters: Iterable[nn.Parameter], config: TrainConfig, lr: float) -> torch.optim.Optimizer:
     """A new optimiser without state; UserError where the class does not take what it is given."""
@@ -19,9 +22,9 @@ def build_optimizer(parameters: Iterable[nn.Parameter], config: TrainConfig, lr:
     arguments: dict[str, Any] = dict(config.optimizer_options)
     if config.weight_decay or "weight_decay" in accepted:
         arguments.setdefault("weight_decay", config.weight_decay)
-    if config.optimizer in OPTIMIZERS:
-        arguments.setdefault("fused", True)  # one pass over all parameters
     moved = [parameter for parameter in parameters if parameter.requires_grad]
+    if config.optimizer in OPTIMIZERS and all(parameter.device.type in _FUSED for parameter in moved):
+        arguments.setdefault("fused", True)  # one pass over all parameters
     try:
         optimizer: torch.optim.Optimizer = kind(moved, lr=lr, **arguments)
     except (TypeError, ValueError) as error:

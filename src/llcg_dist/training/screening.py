@@ -1,7 +1,7 @@
 """Screening of what machines send before it is averaged: one NaN or one huge update would spoil the averaged model."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,6 +13,7 @@ from llcg_dist.config.schema import Config, OnNonfinite
 from llcg_dist.errors import TrainingError
 from llcg_dist.training.flat_vector import is_finite
 from llcg_dist.training.judging import PARAMETERS, STATISTICS, Judge, Lengths, Verdict
+from llcg_dist.training.late_updates import LateUpdates
 
 log = logging.getLogger(__name__)
 
@@ -52,6 +53,8 @@ class Screener:
         self.weights, self._names, self._statistics = list(weights), list(names), statistics
         self._judge = Judge(config.algorithm, statistics) if judges and self._screen != Screen.off else None
         self._last_warning = ""
+        self.late_updates = LateUpdates(statistics)
+        """What has come after its round had ended, and joins the next."""
 
     def models(
         self,
@@ -60,9 +63,10 @@ class Screener:
         start: Tensor,
         round_: int,
         parts: Sequence[int] | None = None,
+        shares: Mapping[int, float] | None = None,
     ) -> Models:
         """`losses`: the machines' mean training loss, for the message. `parts`: whose the vectors are, where they are
-        not of every part."""
+        not of every part. `shares`: of its weight, by part, where it is not the whole."""
         of = range(len(self.weights)) if parts is None else parts
         finite = dict(zip(of, self._finite(vectors, start.numel(), of), strict=True))
         skipped = [part for part, good in finite.items() if not good]
@@ -72,7 +76,7 @@ class Screener:
                 self._skip_or_fail(f"{self._names[part]} sent {what}", any(finite.values()))
         kept = {part: vector for part, vector in zip(of, vectors, strict=True) if finite[part]}
         notes, warnings = self._judged(kept, start, round_) if self._judge and kept else ({}, [])
-        weights = [self.weights[part] for part in kept]
+        weights = [self.weights[part] * (shares or {}).get(part, 1.0) for part in kept]
         return Models(round_, start, list(kept.values()), weights, skipped, self._statistics, notes, warnings)
 
     def gradients(self, vectors: Sequence[Tensor], size: int, round_: int) -> tuple[list[Tensor], list[float]]:

@@ -4,7 +4,7 @@ steps (lines 12-17), which run the same loop on the full graph and with other se
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -12,9 +12,13 @@ from torch import Tensor, nn
 
 from llcg_dist.config.train import OptimizerState, TrainConfig
 from llcg_dist.data import progress
+from llcg_dist.data.upload import upload
 from llcg_dist.data.views import View
-from llcg_dist.sampling.minibatch import BatchStream, Sampler
+from llcg_dist.models.base import Model
+from llcg_dist.sampling.minibatch import Batch, BatchStream, Sampler
+from llcg_dist.sampling.upload_ahead import DeviceBatches
 from llcg_dist.training.flat_vector import contiguous_parameters, statistics_mask
+from llcg_dist.training.generator_state import generator_state, set_generator_state
 from llcg_dist.training.loss import loss
 from llcg_dist.training.optimizer import build_optimizer, state_tensors
 from llcg_dist.training.precision import computing_in
@@ -33,7 +37,8 @@ class StepSettings:
     logit_shift: Tensor | None = None
     """[C] added to the logits in the loss: the logit adjustment of training/loss.py."""
     change_gradient: Callable[[Tensor, Tensor, Tensor], Tensor] | None = None
-    """(gradient, parameters, parameters at the start of the round), all flat and learned -> the gradient to use."""
+    """(gradient, parameters, parameters at the start of the round), all flat, learned and on the model's device -> the
+    gradient to use."""
     draw_ahead: bool = False
     """Draw the next mini-batch in a second thread while one is used; the same bits either way."""
 
@@ -67,6 +72,10 @@ class Trainer:
         self._logit_shift = None if steps.logit_shift is None else steps.logit_shift.to(device)
         self._optimizer = self._new_optimizer()
         self._prefetched: BatchStream | None = None
+        self._loss_sum = torch.zeros((), dtype=torch.float64, device=device)
+        self._host_copy: Tensor | None = None
+        places = torch.empty(0) if steps.change_gradient is None else (~self.statistics).nonzero().view(-1)
+        self._learned_places = upload(places, device)
         self._thread = ThreadPoolExecutor(1)  # starts no thread before it is used
 
     def prefetch(self, round_: int, steps: int) -> None:
@@ -79,10 +88,19 @@ class Trainer:
         """Takes `steps` steps from `theta` [n]; `theta()` has the parameters they led to, `mean_loss()` their loss."""
         self.begin_round(theta, round_)
         if self._settings.draw_ahead:
-            self._batches.draw_ahead(self._thread, steps)
-        for _ in range(steps):
+            self._batches.draw_ahead(self._thread, steps, self._prepared)
+        for step in range(1, steps + 1):
             self.backward()
             self.optimizer_step()
+            if step < steps:
+                self._on_device.begin_next()
+
+    def _prepared(self, batch: Batch) -> Batch:
+        """The batch with what the model can do to it before the step: nothing where it leaves for another device."""
+        if self._device != "cpu" or not isinstance(self._model, Model):
+            return batch
+        here = batch.to(self._device)
+        return replace(here, features=self._model.prepared(here.features, here.blocks))
 
     def begin_round(self, theta: Tensor | None, round_: int) -> None:
         """Starts a round from the parameters `theta` [n]; None: from those at the end of the last round."""
@@ -94,16 +112,18 @@ class Trainer:
         self._round = round_
         prefetched, self._prefetched = self._prefetched, None
         self._batches = prefetched if prefetched and prefetched.round == round_ else self._batches_of(round_)
+        self._on_device = DeviceBatches(self._batches, self._device)
         torch.manual_seed(self._batches.torch_seed)
-        self._torch_rng = torch.get_rng_state()
+        self._torch_rng = generator_state(self._device)
         self._start = self._learned() if self._settings.change_gradient is not None else torch.empty(0)
-        self._loss_sum = torch.zeros((), dtype=torch.float64)
+        self._loss_sum = torch.zeros((), dtype=torch.float64, device=self._device)
         self._backwards = self._steps = 0
+        self._host_copy = None
 
     def backward(self) -> None:
         """Forward and backward pass over the next mini-batch; its gradient is then in the parameters' .grad."""
-        torch.set_rng_state(self._torch_rng)
-        batch = self._batches.next().to(self._device)
+        set_generator_state(self._torch_rng, self._device)
+        batch = self._on_device.next()
         with computing_in(self._train.precision, self._device):
             logits = self._model(batch.features, batch.blocks).float()
         if self._logit_shift is not None:
@@ -112,38 +132,57 @@ class Trainer:
         self._optimizer.zero_grad(set_to_none=True)
         value.backward()
         if self._settings.change_gradient is not None:
-            gradient = self._settings.change_gradient(self.flat_gradient(), self._learned(), self._start)
+            gradient = self._settings.change_gradient(self._gradient(), self._learned(), self._start)
             self.set_gradient(gradient)
-        self._torch_rng = torch.get_rng_state()
-        self._loss_sum += value.detach().cpu()
-        self._backwards += 1
+        self._torch_rng = generator_state(self._device)
+        self._loss_sum += value.detach()
+        self._backwards, self._host_copy = self._backwards + 1, None
         progress.advance()
 
     def optimizer_step(self) -> None:
         """One optimiser step along the parameters' .grad, with the learning rate that the schedule has for it."""
         for group in self._optimizer.param_groups:
             group["lr"] = self._settings.lr * self._settings.lr_factor(self._round, self._steps)
-        self._steps += 1
+        self._steps, self._host_copy = self._steps + 1, None
         self._optimizer.step()
+
+    def gradient_at(self, theta: Tensor) -> Tensor:
+        """[number of learned parameters] on the CPU: the gradient of the round's next mini-batch at `theta` [n]."""
+        self._parameters.copy_(theta)
+        self.backward()
+        return self.flat_gradient()
 
     def flat_gradient(self) -> Tensor:
         """[number of learned parameters] on the CPU: the gradient of the last backward pass."""
+        return self._gradient().cpu()
+
+    def _gradient(self) -> Tensor:
+        """The same where the model is."""
         gradients = [torch.zeros_like(p) if p.grad is None else p.grad for p in self._model.parameters()]
-        return torch.cat([gradient.reshape(-1).cpu() for gradient in gradients])
+        return torch.cat([gradient.reshape(-1) for gradient in gradients])
 
     def set_gradient(self, flat: Tensor) -> None:
         """Replaces the gradient of the last backward pass by `flat` [number of learned parameters]."""
-        parameters = list(self._model.parameters())
+        parameters, flat = list(self._model.parameters()), upload(flat, self._device)
         for parameter, values in zip(parameters, flat.split([p.numel() for p in parameters]), strict=True):
-            parameter.grad = values.view_as(parameter).to(self._device)
+            parameter.grad = values.view_as(parameter)
 
     def theta(self) -> Tensor:
-        """The current parameters [n] on the CPU. Not a copy: they change with the next step."""
-        return self._parameters.cpu()
+        """The current parameters [n] on the CPU. Where they are trained there not a copy: they change with the next
+        step."""
+        return self._on_host()[1]
+
+    def _on_host(self) -> tuple[Tensor, Tensor]:
+        """(sum of the losses, parameters [n]) on the CPU: from another device in one copy, once after the last step."""
+        if self._parameters.device.type == "cpu":
+            return self._loss_sum, self._parameters
+        if self._host_copy is None:
+            self._host_copy = torch.cat([self._loss_sum.view(1).view(torch.float32), self._parameters]).cpu()
+        return self._host_copy[:2].view(torch.float64)[0], self._host_copy[2:]
 
     def _learned(self) -> Tensor:
-        """[number of learned parameters]: a copy of those in theta."""
-        return self.theta()[~self.statistics]
+        """[number of learned parameters]: a copy of those in theta, where the model is."""
+        return self._parameters.index_select(0, self._learned_places)
 
     def with_saved_statistics(self, theta: Tensor) -> Tensor:
         """`theta` [n] with the running statistics of the checkpoint that the machine goes on from, if there is one."""
@@ -152,7 +191,7 @@ class Trainer:
 
     def mean_loss(self) -> float | None:
         """The mean loss of the batches since begin_round; None before the first."""
-        return self._loss_sum.item() / self._backwards if self._backwards else None
+        return self._on_host()[0].item() / self._backwards if self._backwards else None
 
     def optimizer_state(self) -> dict[str, Any]:
         """The optimiser's state_dict: all that a checkpoint needs besides the parameters."""
@@ -167,7 +206,7 @@ class Trainer:
         parameters that it moves; nothing where it has no state."""
         states = list(self._optimizer.state_dict()["state"].values())
         names = state_tensors(self._train) if states else ()
-        return [torch.cat([state[name].reshape(-1).cpu() for state in states]) for name in names]
+        return [torch.cat([state[name].reshape(-1) for state in states]).cpu() for name in names]
 
     def load_moments(self, vectors: Sequence[Tensor]) -> None:
         """Takes over what `moments` gave of another trainer of the same model."""

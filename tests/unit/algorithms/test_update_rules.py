@@ -16,6 +16,7 @@ GOOD = [
     ["algorithm=full_sync"],  # the default asks for nothing
     ["algorithm=llcg_plus", "algorithm.aggregate=median", "algorithm.server_optimizer=momentum"],
     ["algorithm=ggs", "algorithm.aggregate=trimmed_mean", *CLIP],
+    ["algorithm.aggregate=learned", "cluster.num_machines=2", "algorithm.averaging=train_nodes"],
     NOISE,
     ["algorithm=psgd_pa", "model.norm=none", *NOISE, "algorithm.noise_seed=secret"],
 ]
@@ -30,6 +31,10 @@ BAD = [
     (["algorithm.aggregate=median", "algorithm.averaging=train_nodes"], "averaging=train_nodes.*one voice"),
     (["algorithm.aggregate=trimmed_mean", "algorithm.trim=0.2"], "algorithm.trim=0.2: leaves out nobody of 4.*0.25"),
     (["algorithm.trim=0.5"], "algorithm.trim=0.5"),
+    (["algorithm.aggregate=learned", "cluster.num_machines=1"], "aggregate=learned.*fewer than 2"),
+    (["algorithm.aggregate=learned", "algorithm=full_sync"], "aggregate=learned: must be mean: full_sync averages no"),
+    (["algorithm.mix_steps=0"], "algorithm.mix_steps=0"),
+    (["algorithm.mix_lr=0"], "algorithm.mix_lr=0.0"),
     (["algorithm.noise=1"], "algorithm.noise=1.0: needs algorithm.clip"),
     (["algorithm.clip=0"], "algorithm.clip=0.0"),
     (["algorithm.delta=1"], "algorithm.delta=1.0"),

@@ -142,6 +142,18 @@ def test_where_others_go_on_each_rank_is_given_up_for_itself() -> None:
     assert watch.says(45) is None
 
 
+def test_a_rank_that_is_silent_does_not_end_a_job_that_goes_on() -> None:
+    """Not even at a moment when nobody has looked since its time was over."""
+    watch = Watch()
+    watch.hears(0, rank0=WAITS, rank1=WORKS, rank2=WORKS)
+    watch.hears(9, rank0=WAITS, rank1=Report(6, False, "round 2"))
+    assert watch.says(11) == "nothing heard from rank 2 (part 1) for 11 s (cluster.timeout=10)"
+    watch.heartbeat.on_loss = lambda rank, why: None
+    assert watch.says(11) is None
+    watch.hears(11, rank0=WAITS, rank1=Report(7, False, "round 2"))
+    assert watch.heartbeat.given_up(watch.start + 11).keys() == {2}
+
+
 def test_one_that_beats_and_stays_where_it_is_is_given_up_too() -> None:
     watch = Watch()
     for second in range(0, 45, 5):

@@ -20,8 +20,13 @@ SIZE = 3
 class Losses:
     """{round: parts} without a machine, and with a new one."""
 
-    def __init__(self, absent: Mapping[int, Sequence[int]], returned: Mapping[int, Sequence[int]]) -> None:
-        self._absent, self._returned = absent, returned
+    def __init__(
+        self,
+        absent: Mapping[int, Sequence[int]],
+        returned: Mapping[int, Sequence[int]],
+        late: Mapping[int, Mapping[int, int]] | None = None,
+    ) -> None:
+        self._absent, self._returned, self._late = absent, returned, late or {}
 
     def gone(self, round_: int) -> Sequence[int]:
         return [part for part in self._absent.get(round_, []) if part not in self.lost(round_)]
@@ -31,6 +36,12 @@ class Losses:
 
     def returned(self, round_: int) -> Sequence[int]:
         return self._returned.get(round_, [])
+
+    def late(self, round_: int) -> Mapping[int, int]:
+        return self._late.get(round_, {})
+
+    def answered_late(self, round_: int) -> Sequence[int]:
+        return [part for part, since in self.late(round_ - 1).items() if self.late(round_).get(part) != since]
 
 
 def scripted(script: Losses, least: int = 1) -> ServerChannel:

@@ -8,7 +8,7 @@ from datetime import timedelta
 
 import pytest
 
-from llcg_dist.comm.waiter import Waiters
+from llcg_dist.comm.waiter import Patience, Waiters
 
 
 class Work:
@@ -57,6 +57,49 @@ def test_a_link_that_is_given_up_holds_up_nobody_and_another_takes_its_place() -
     assert waiters.wait({1: [Work()], 2: [Work()]}, for_all=True) == {}
     never.set()  # what the old thread still finds is of a wait that is over
     assert waiters.wait({1: [Work()]}, for_all=True) == {}
+
+
+def test_patience_ends_a_wait_without_the_late_ones_which_are_found_later() -> None:
+    waiters, slow = Waiters(), threading.Event()
+    works = {1: [Work(until=slow)], 2: [Work()], 3: [Work("cut", until=slow)]}
+    assert waiters.wait(works, for_all=True, patience=Patience(time.monotonic() + 0.2, least=1)) == {}
+    assert waiters.late.keys() == {1, 3}
+    assert waiters.wait({2: [Work()]}, for_all=True) == {}, "those that are late are not waited for"
+    assert waiters.ended_late() == {}
+    slow.set()
+    found = waiters.ended_late(wait=True)
+    while len(found) < 2:
+        found |= waiters.ended_late(wait=True)
+    assert found[1] is None
+    assert str(found[3]) == "cut"
+    assert waiters.ended_late(wait=True) == {}, "each is told once, and nobody is waited for"
+    assert waiters.wait({1: [Work()], 2: [Work()], 3: [Work()]}, for_all=True) == {}
+
+
+def test_nobody_is_late_before_enough_are_there() -> None:
+    waiters, slow = Waiters(), threading.Event()
+    threading.Timer(0.3, slow.set).start()
+    assert waiters.wait({1: [Work(until=slow)], 2: [Work(until=slow)]}, True, Patience(0.0, least=2)) == {}
+    assert waiters.late == {}
+    assert waiters.moments.keys() == {1, 2}
+
+
+def test_what_came_before_it_was_waited_for_is_not_late() -> None:
+    waiters = Waiters()
+    waiters.give({1: [Work()], 2: [Work()]})
+    time.sleep(0.3)
+    assert waiters.wait({}, True, Patience(0.0, least=0)) == {}
+    assert waiters.late == {}
+
+
+def test_one_that_is_late_and_given_up_is_told_so() -> None:
+    waiters, never = Waiters(), threading.Event()
+    waiters.wait({1: [Work(until=never)], 2: [Work()]}, True, Patience(0.0, least=1))
+    threading.Timer(0.1, waiters.give_up, [1, "silent"]).start()
+    assert {link: str(error) for link, error in waiters.ended_late(wait=True).items()} == {1: "silent"}
+    waiters.forget(1)
+    never.set()
+    assert waiters.ended_late() == {}
 
 
 def test_a_signal_is_answered_while_the_work_is_not_done() -> None:

@@ -114,7 +114,11 @@ BAD_VALUES: list[tuple[str, Any]] = [
     *((key, "banana") for key in ("train.optimizer_state", "cluster.backend", "cluster.device", "model.arch")),
     *((key, "banana") for key in ("train.local_loss", "train.lr_schedule", "train.lr_unit")),
     ("algorithm.server_optimizer", "banana"),
-    *((key, value) for key in ("train.lr_warmup", "algorithm.server_momentum") for value in (-0.1, 1.0, float("nan"))),
+    *(
+        (key, value)
+        for key in ("train.lr_warmup", "algorithm.server_momentum", "evaluate.ema")
+        for value in (-0.1, 1.0, float("nan"))
+    ),
     *(("algorithm.server_step", value) for value in (0.0, -1.0, float("inf"), float("nan"))),
     ("model.arch", "BB"),
     ("model.arch", "sbs"),

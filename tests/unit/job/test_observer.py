@@ -62,7 +62,7 @@ class Watched:
         recorder = Recorder(config, folder)
         recorder.start()
         self.folder, self.evaluations = folder, ByHand()
-        self.observer = Observer(config, self.evaluations, recorder, None, [1] * 20)
+        self.observer = Observer(config, self.evaluations, recorder, None, [[1] * 20])
 
     def record(self, *rounds: int) -> None:
         for round_ in rounds:

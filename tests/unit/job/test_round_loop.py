@@ -69,6 +69,9 @@ class FakeServer:
     def record(self, result: RoundResult | None) -> None:
         self.calls.append(f"record {result.round if result else None}")
 
+    def waited(self, round_: int) -> float | None:
+        return None
+
     def checkpoint(self, result: RoundResult) -> None:
         self.results.append(result)
         self.calls.append(f"checkpoint {result.round}")

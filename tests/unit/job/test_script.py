@@ -1,6 +1,7 @@
 """Losses on loopback, as a script says: what a run loses, how the server stands in, and that a replay has its bits."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -17,10 +18,10 @@ ROUNDS = 8
 JOB = ["experiment=tiny", "cluster.num_machines=3", f"num_rounds={ROUNDS}", "algorithm.K=4", "cluster.on_loss=go_on"]
 
 
-def script(folder: Path, losses: dict[int, dict[str, list[int]]], rounds: int = ROUNDS) -> str:
+def script(folder: Path, losses: Mapping[int, Mapping[str, object]], rounds: int = ROUNDS) -> str:
     """A metrics.jsonl whose rounds have these columns; the setting that names it."""
     path = folder / "losses.jsonl"
-    lines = [json.dumps({"round": round_} | losses.get(round_, {})) for round_ in range(1, rounds + 1)]
+    lines = [json.dumps({"round": round_, **losses.get(round_, {})}) for round_ in range(1, rounds + 1)]
     path.write_text("\n".join(lines) + "\n")
     return f"cluster.script={path}"
 
@@ -76,6 +77,66 @@ def test_a_machine_that_is_back_saves_what_it_began_with(tmp_path: Path) -> None
     assert model_bytes(halved) == model_bytes(whole)
 
 
+LATE: dict[int, dict[str, object]] = {
+    2: {"late": {"1": 2}},
+    3: {"late": {"0": 3, "1": 2}},
+    4: {"late": {"1": 2}, "answered_late": {"0": 3}},
+    5: {"answered_late": {"1": 2}, "late": {"1": 5}},
+    6: {"late": {"1": 5}},
+    7: {"answered_late": {"1": 5}},
+    8: {"late": {"2": 8}},
+}
+"""Part 1 misses the ends of rounds 2 to 4, answers, is late again; part 0 misses that of round 3, part 2 the last."""
+
+
+@pytest.mark.parametrize("late", ["drop", "damp"])
+@pytest.mark.parametrize("dtype", ["float32", "int8"])
+def test_a_run_with_late_machines_is_replayed_to_the_bit(tmp_path: Path, late: str, dtype: str) -> None:
+    job = [*JOB, f"algorithm.exchange_dtype={dtype}", f"cluster.late={late}", "cluster.deadline=2"]
+    undisturbed = on_loopback(tmp_path, "undisturbed", *job)
+    first = on_loopback(tmp_path, "first", *job, script(tmp_path, LATE))
+    again = on_loopback(tmp_path, "again", *job, f"cluster.script={first}/metrics.jsonl")
+    assert model_bytes(again) == model_bytes(first) != model_bytes(undisturbed)
+    assert rows_without_times(again) == rows_without_times(first)
+    recorded = rows(first)
+    for column in ("late", "answered_late"):
+        assert [row.get(column, {}) for row in recorded] == [LATE.get(r, {}).get(column, {}) for r in range(1, 9)]
+    assert [row.get("stood_in", []) for row in recorded] == [[], [], [1], [1], [], [1], [], []]
+    assert [value is None for value in recorded[2]["seconds_local_by_part"]] == [True, True, False]
+    assert not any("absent" in row for row in recorded)
+
+
+def test_late_updates_are_taken_where_they_are_not_dropped(tmp_path: Path) -> None:
+    columns: dict[int, dict[str, object]] = {2: {"late": {"1": 2}}, 3: {"answered_late": {"1": 2}}}
+    job = [*JOB, "cluster.stand_in=false", script(tmp_path, columns)]
+    dropped = on_loopback(tmp_path, "dropped", *job, "cluster.late=drop")
+    damped = on_loopback(tmp_path, "damped", *job, "cluster.late=damp")
+    assert model_bytes(dropped) != model_bytes(damped)
+
+
+def test_a_machine_that_is_lost_while_it_is_late_has_no_update(tmp_path: Path) -> None:
+    """With a stand-in or without: what it worked on never comes."""
+    for stand_in in ("true", "false"):
+        job = [*JOB, f"cluster.stand_in={stand_in}"]
+        columns: dict[int, dict[str, object]] = {2: {"late": {"1": 2}}, 3: {"absent": [1]}, 4: {"returned": [1]}}
+        first = on_loopback(tmp_path, f"first_{stand_in}", *job, script(tmp_path, columns))
+        again = on_loopback(tmp_path, f"again_{stand_in}", *job, f"cluster.script={first}/metrics.jsonl")
+        assert model_bytes(again) == model_bytes(first)
+        assert not any("answered_late" in row for row in rows(first))
+        assert rows(first)[2]["absent"] == [1]
+
+
+def test_a_run_that_is_resumed_while_a_machine_is_late_begins_that_one_anew(tmp_path: Path) -> None:
+    """And what its records say then, replayed, has its bits."""
+    columns: dict[int, dict[str, object]] = {r: {"late": {"1": 2}, "answered_late": {}} for r in range(2, ROUNDS + 1)}
+    lost = script(tmp_path, columns)
+    stopped(tmp_path, "halved", 5, *JOB, lost)
+    halved = on_loopback(tmp_path, "halved", *JOB, lost)
+    assert [loss["part"] for loss in rows(halved)[5]["checkpoint_lost"]] == [1]
+    again = on_loopback(tmp_path, "again", *JOB, f"cluster.script={halved}/metrics.jsonl")
+    assert model_bytes(again) == model_bytes(halved)
+
+
 def test_too_few_machines_end_the_run(tmp_path: Path) -> None:
     with pytest.raises(PeerLostError, match=r"^1 of 3 machines are left, cluster.min_machines=2: part 0: .*; part 2: "):
         on_loopback(tmp_path, "run", *JOB, script(tmp_path, {2: {"absent": [0, 2]}}), "cluster.min_machines=2")
@@ -110,6 +171,13 @@ def test_a_script_of_more_parts_is_refused(tmp_path: Path) -> None:
         (["cluster.on_loss=go_on", "diagnostics.every=1"], "what is measured takes all machines"),
         (["cluster.on_loss=go_on", "cluster.backend=nccl"], "cluster.on_loss=go_on: must be fail"),
         (["cluster.script=rows"], "cluster.script=rows: takes cluster.backend=loopback"),
+        (["cluster.deadline=2"], "cluster.deadline=2.0: takes cluster.on_loss=go_on"),
+        (["algorithm=ggs", "cluster.deadline=2"], "cluster.deadline=2.0: takes cluster.on_loss=go_on"),
+        (["cluster.on_loss=go_on", "cluster.deadline=0.5"], "cluster.deadline=0.5: must be at least 1"),
+        (
+            ["cluster.on_loss=go_on", "cluster.deadline=2", "algorithm.aggregate=median"],
+            "cluster.late=damp: must be drop: algorithm.aggregate=median gives every update the same weight",
+        ),
         (["cluster.min_machines=9", "cluster.num_machines=8"], "must be from 1 to cluster.num_machines=8"),
     ],
 )

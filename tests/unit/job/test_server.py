@@ -13,7 +13,7 @@ from tests.helpers.fake_machines import stats
 
 def test_a_machine_that_took_other_steps_than_planned_is_named() -> None:
     channel: Any = SimpleNamespace(names=["rank 1 (part 0)", "rank 2 (part 1)"])
-    observer: Any = SimpleNamespace(local_steps=lambda round_: 3 if round_ == 7 else 4)
+    observer: Any = SimpleNamespace(local_steps=lambda part, round_: 3 if round_ == 7 else 4)
     nothing: Any = None
     server = Server(nothing, channel, nothing, nothing, nothing, observer)
     honest = Trained(7, stats=stats())

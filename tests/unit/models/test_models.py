@@ -1,10 +1,14 @@
 """All models: sampled blocks agree with the full graph, one vector holds the parameters, training learns."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 
 from llcg_dist.config.model import GcnNorm, ModelConfig, Norm
+from llcg_dist.data.feature_rows import LazyRows
+from llcg_dist.models.products import SummedRows
 from llcg_dist.models.registry import structure
 from llcg_dist.sampling.block import full_graph_block
 from llcg_dist.sampling.neighbor import NeighborSampler
@@ -54,6 +58,38 @@ def test_a_fanout_changes_the_logits_of_models_that_read_neighbours(name: str) -
         sampled = model(torch.from_numpy(GRAPH.features)[batch.nodes], batch.blocks)
     same = torch.allclose(sampled, full_graph_logits(model, GRAPH), atol=1e-3)
     assert same == (model.depth == 0)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_what_is_prepared_ahead_of_a_step_changes_no_bit_of_it(name: str) -> None:
+    """The features with what needs no weight done to them, such as the first layer's sums over neighbours."""
+    table = torch.from_numpy(GRAPH.features)
+    gradients = []
+    for ahead in (False, True):
+        model = drawn_model(MODELS[name], GRAPH).train()
+        batch = NeighborSampler(GRAPH, [3] * model.depth).sample(np.arange(40), seed=0)
+        rows = LazyRows(table, batch.nodes)
+        torch.manual_seed(1)
+        logits = model(model.prepared(rows, batch.blocks) if ahead else rows, batch.blocks)
+        logits.square().mean().backward()
+        gradients.append([logits, *(p.grad for p in model.parameters() if p.grad is not None)])
+    assert len(gradients[0]) > 1
+    assert all(torch.equal(plain, prepared) for plain, prepared in zip(*gradients, strict=True))
+
+
+def test_a_first_layer_that_adds_up_neighbours_finds_their_sum_made_ahead() -> None:
+    """Else drawing ahead would do it twice."""
+    config = ModelConfig(name="sage", layers=2, hidden=8)
+    model = drawn_model(config, GRAPH)
+    batch = NeighborSampler(GRAPH, [3, 3]).sample(np.arange(40), seed=0)
+    rows = LazyRows(torch.from_numpy(GRAPH.features), batch.nodes)
+    prepared = model.prepared(rows, batch.blocks)
+    assert isinstance(prepared, SummedRows)
+    assert prepared.nbytes > rows.nbytes
+    changed = replace(prepared, product=prepared.product + 1)
+    with torch.no_grad():
+        assert torch.equal(model(prepared, batch.blocks), model(rows, batch.blocks))
+        assert not torch.equal(model(changed, batch.blocks), model(rows, batch.blocks))
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -1,10 +1,11 @@
 """A·X and X·W: values and gradients against dense matrices, and which of the two comes first."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch import Tensor
 
 from llcg_dist.models.products import (
     _weight_first,
@@ -12,12 +13,14 @@ from llcg_dist.models.products import (
     layer_products_reference,
     sparse_product,
 )
+from llcg_dist.sampling.sparse_matrix import SparseMatrix
 
 
-def random_matrix(rows: int, columns: int, share: float, seed: int, dtype: torch.dtype = torch.float64) -> Tensor:
+def random_matrix(rows: int, columns: int, share: float, seed: int, dtype: torch.dtype = torch.float64) -> SparseMatrix:
     generator = torch.Generator().manual_seed(seed)
     values = torch.randn(rows, columns, generator=generator, dtype=dtype)
-    return (values * (torch.rand(rows, columns, generator=generator) < share)).to_sparse_csr()
+    found = (values * (torch.rand(rows, columns, generator=generator) < share)).to_sparse_csr()
+    return SparseMatrix(found.crow_indices(), found.col_indices(), found.values(), (rows, columns))
 
 
 @settings(max_examples=15, deadline=None)
@@ -36,8 +39,7 @@ def test_a_sparse_product_and_its_gradients_are_those_of_the_dense_one(
 @pytest.mark.parametrize("index", [torch.int32, torch.int64])
 def test_indices_keep_their_type_on_the_way_back(index: torch.dtype) -> None:
     found = random_matrix(5, 7, 0.5, 0, torch.float32)
-    pattern = found.crow_indices().to(index), found.col_indices().to(index)
-    matrix = torch.sparse_csr_tensor(*pattern, found.values(), size=(5, 7), check_invariants=True)
+    matrix = replace(found, indptr=found.indptr.to(index), indices=found.indices.to(index))
     x = torch.randn(7, 3, requires_grad=True)
     sparse_product(matrix, x).sum().backward()
     torch.testing.assert_close(x.grad, found.to_dense().sum(dim=0)[:, None].expand(7, 3))

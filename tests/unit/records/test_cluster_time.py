@@ -6,7 +6,7 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from llcg_dist.records.cluster_time import EvaluatorQueue
+from llcg_dist.records.cluster_time import EvaluatorQueue, round_seconds
 
 ROUNDS = st.lists(st.tuples(st.floats(0.01, 5), st.sampled_from([0.0, 0.1, 1.0, 7.0])), min_size=1, max_size=12)
 
@@ -50,3 +50,20 @@ def test_long_evaluations_set_the_pace() -> None:
     assert [queue.round(1.0, 3.0, last) for last in (False, False, False, False, True)] == pytest.approx(
         [1.0, 1.0, 2.0, 3.0, 9.0]
     )
+
+
+def test_a_round_by_its_row() -> None:
+    """Machines of 1 and 3 s beside 2 s of the server, half a second of correction after; 1 MB takes 8 s at 1 Mbit/s."""
+    row = {"cpu_local_by_part": [1.0, None, 3.0], "cpu_correct": 0.5, "cpu_correct_beside": 2.0}
+    row |= {
+        "bytes_up": 400_000,
+        "bytes_down": 400_000,
+        "gradient_bytes": 0,
+        "control_bytes": 0,
+        "feature_bytes": 400_000,
+    }
+    assert round_seconds(row, alone=False) == 3.5
+    assert round_seconds(row | {"cpu_correct_beside": 5.0}, alone=False) == 5.5
+    assert round_seconds(row, alone=False, link_mbit=1.0) == pytest.approx(3.5 + 8.0)
+    assert round_seconds(row, alone=True, link_mbit=1.0) == 4.5
+    assert round_seconds(row | {"cpu_local_by_part": []}, alone=False) == 2.5  # nobody but the server

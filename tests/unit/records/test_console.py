@@ -60,3 +60,5 @@ def test_who_is_lost_and_back_is_said(capsys: pytest.CaptureFixture[str]) -> Non
     assert lines[1] == "round 1: part 1 is lost (Connection reset by peer); the others go on"
     assert "machines" not in lines[2]
     assert lines[3] == "round 2: part 1 is back"
+    progress.round(row(3, 0.5) | {"late": {"0": 3, "2": 1}})
+    assert capsys.readouterr().out.splitlines()[0].endswith("late: part 0 (round 3), part 2 (round 1)")

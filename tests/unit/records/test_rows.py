@@ -10,9 +10,9 @@ import pytest
 
 from llcg_dist.config.compose import load_config
 from llcg_dist.errors import UserError
+from llcg_dist.records.cluster_time import link_seconds
 from llcg_dist.records.rows import (
     error_columns,
-    link_seconds,
     read_rows,
     round_row,
     row_line,
@@ -51,6 +51,7 @@ def test_a_row_by_hand() -> None:
         "cluster_seconds": 1.375,
         "timeline": {"machines": []},
         "skipped_parts": [1],
+        "local_steps_by_part": [3, 5],
         "S": 2,
     }
 
@@ -59,7 +60,7 @@ def test_a_link_makes_the_round_longer_by_what_its_bytes_take() -> None:
     """345 bytes pass the server's link, 30 of features the links of two machines: 360 bytes, 2880 bits at 1 kbit/s."""
     row = round_row(round_result(), None, Elapsed(), link_mbit=1e-3)
     assert row["cluster_seconds"] == pytest.approx(1.375 + 2.88)
-    assert link_seconds(TRAFFIC, 2, None) == link_seconds(TRAFFIC, 0, 1.0) == 0.0
+    assert link_seconds(vars(TRAFFIC), 2, None) == link_seconds(vars(TRAFFIC), 0, 1.0) == 0.0
 
 
 def test_what_is_not_finite_or_not_evaluated_is_null() -> None:

@@ -22,7 +22,13 @@ def test_every_part_has_a_state_in_every_round(tmp_path: Path) -> None:
     ]
 
 
+def test_late_machines_are_shown_unless_they_are_stood_in_for(tmp_path: Path) -> None:
+    write_run(tmp_path / "a", [0.5], row={"late": {"0": 1, "2": 1}, "stood_in": [2]}, num_machines=3)
+    (figure,) = membership_figures(study_of(tmp_path))
+    assert [cell["state"] for cell in figure.data] == ["late", "took part", "stood in for by the server"]
+
+
 @pytest.mark.parametrize("absent", ["1", 1, {"1": 2}, None])
 def test_what_is_no_list_has_no_parts(tmp_path: Path, absent: object) -> None:
-    write_run(tmp_path / "a", [0.5], row={"absent": absent})
+    write_run(tmp_path / "a", [0.5], row={"absent": absent, "late": [1]})
     assert membership_figures(study_of(tmp_path)) == []

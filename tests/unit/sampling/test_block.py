@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 import torch
-from torch import Tensor
 
 from llcg_dist.data.graph import Graph
 from llcg_dist.sampling.block import block_with_local_columns, degrees, full_graph_block
 from llcg_dist.sampling.minibatch import Sample
 from llcg_dist.sampling.neighbor import NeighborSampler
+from llcg_dist.sampling.sparse_matrix import SparseMatrix
 from tests.helpers.graphs import community_graph, dense, dense_gcn, graph_of, hub_graph
 from tests.helpers.models import adjacency
 
@@ -18,7 +18,7 @@ GRAPH = community_graph(60)
 LITTLE = graph_of([(0, 1), (1, 2), (2, 3), (1, 3)], 5)
 
 
-def in_columns_of_the_graph(matrix: Tensor, batch: Sample, num_nodes: int) -> np.ndarray:
+def in_columns_of_the_graph(matrix: SparseMatrix, batch: Sample, num_nodes: int) -> np.ndarray:
     spread = np.zeros((matrix.shape[0], num_nodes))
     spread[:, batch.nodes.numpy()] = matrix.to_dense().double().numpy()
     return spread

@@ -171,8 +171,10 @@ def test_states_in_bfloat16(name: str, chunk: int, tmp_path: Path) -> None:
     kept = list[torch.dtype]()
 
     class Noted(HiddenStates):
-        def empty(self, shape: tuple[int, int], rows: int, precision: str) -> Tensor:
-            state = super().empty(shape, rows, precision)
+        def empty(
+            self, shape: tuple[int, int], rows: int, precision: str, device: torch.device | None = None
+        ) -> Tensor:
+            state = super().empty(shape, rows, precision, device)
             kept.append(state.dtype)
             return state
 

@@ -32,6 +32,9 @@ def test_it_rises_first_and_then_falls(schedule: LrSchedule, total: int, warmup:
     top = found.index(max(found))
     assert all(a < b for a, b in pairwise(found[: top + 1]))
     after = list(pairwise(found[top:]))
+    if schedule == LrSchedule.cosine_end:  # it stays at the top until the end begins
+        assert all(a >= b for a, b in after)
+        return
     assert all(a > b for a, b in after) if "cosine" in schedule else all(a == b for a, b in after)
 
 
@@ -46,6 +49,17 @@ def test_by_hand() -> None:
     assert factors(LrSchedule.cosine, 4) == pytest.approx([1, (1 + root) / 2, 0.5, (1 - root) / 2])
     assert factors(LrSchedule.warmup, 4, warmup=0.5) == pytest.approx([1 / 3, 2 / 3, 1, 1])
     assert factors(LrSchedule.warmup_cosine, 4, warmup=0.5) == pytest.approx([1 / 3, 2 / 3, 1, 0.5])
+
+
+def test_the_end_alone_falls() -> None:
+    """Of eight places the last two follow a cosine of their own: 1 and 0.5."""
+    found = [lr_factor(LrSchedule.cosine_end, index, 8, 0.1, 0.25) for index in range(9)]
+    assert found == pytest.approx([1, 1, 1, 1, 1, 1, 1, 0.5, 0.5])
+    assert [lr_factor(LrSchedule.cosine_end, index, 4, 0.1, 1.0) for index in range(4)] == factors(LrSchedule.cosine, 4)
+    assert lr_factor(LrSchedule.cosine_end, 0, 1, 0.1, 0.25) == 1
+    rates = LearningRates(TrainConfig(lr_schedule=LrSchedule.cosine_end, lr_end=0.5), [3] * 4, planned_rounds=4)
+    assert [rates.machine(round_, 1) for round_ in (1, 2, 3, 4)] == pytest.approx([1, 1, 1, 0.5])
+    assert rates.server(4, 0) == rates.machine(4, 0)
 
 
 def test_counted_in_rounds_all_steps_of_a_round_go_as_far() -> None:

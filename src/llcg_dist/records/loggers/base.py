@@ -40,6 +40,8 @@ class Points:
         numbers = {key: value for key, value in row.items() if type(value) in (int, float) and key != "round"}
         if {"absent", "returned"} & row.keys():
             numbers["machines_absent"] = len(row.get("absent", []))
+        if {"late", "answered_late"} & row.keys():
+            numbers["machines_late"] = len(row.get("late", {}))
         return Point(row["round"], self._sent, numbers)
 
 

@@ -1,0 +1,116 @@
+"""What follows from the figures of a pilot: pure functions, without a graph or a model."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+NEARLY = 0.97
+"""The share of the best score in the pilot whose time is compared."""
+_WORTH = 0.9
+"""Several machines must reach that score in less than this share of one machine's time: they cost more than time."""
+_LINK_SHARE = 0.1
+"""The share of a round that its bytes may take before more local steps are advised."""
+_MOST_LOCAL_STEPS = 64
+_SMALLEST_BATCH = 32
+
+
+@dataclass(frozen=True)
+class Curve:
+    """What a candidate did in the pilot."""
+
+    name: str
+    alone: bool
+    """One machine, without parts."""
+    seconds: list[float]
+    """Cluster seconds until the end of each round."""
+    scores: list[float]
+    """Validation score of each round; 0 where it was not evaluated."""
+    round_bytes: float = 0.0
+    """Sent in a round, by all together."""
+    link_seconds: float = 0.0
+    """Of a round, on the network in question."""
+    overrides: list[str] = field(default_factory=list)
+
+    @property
+    def best(self) -> float:
+        return max(self.scores)
+
+    def rounds_to(self, score: float) -> int | None:
+        """The first round that has this score; None: no round of the pilot."""
+        return next((round_ for round_, found in enumerate(self.scores, start=1) if found >= score), None)
+
+    def seconds_to(self, score: float) -> float:
+        """Infinite where no round of the pilot has it."""
+        round_ = self.rounds_to(score)
+        return math.inf if round_ is None else self.seconds[round_ - 1]
+
+    def best_by(self, seconds: float) -> float:
+        """The best score of the rounds that end within these seconds; 0 where none does."""
+        found = [score for score, end in zip(self.scores, self.seconds, strict=True) if end <= seconds]
+        return max(found, default=0.0)
+
+    @property
+    def score_range(self) -> tuple[float, float]:
+        """What a run several times as long may end with: at least the pilot's best, at most that and once more what the
+        second half of the pilot has gained. A rough bound: curves flatten."""
+        middle = self.scores[: max(1, len(self.scores) // 2)]
+        return self.best, min(1.0, self.best + max(0.0, self.best - max(middle)))
+
+
+def choose(curves: Sequence[Curve]) -> Curve:
+    """The candidate that reaches NEARLY of the best score soonest; several machines only where they are clearly sooner
+    than one. Where the pilot was too short for any of them to be compared so, by the score in equal time."""
+    target = NEARLY * max(curve.best for curve in curves)
+    together, alone = ([curve for curve in curves if curve.alone == kind] for kind in (False, True))
+    fastest = [
+        min(some, key=lambda curve: (curve.seconds_to(target), -curve.best)) for some in (together, alone) if some
+    ]
+    if len(fastest) == 1:
+        return fastest[0]
+    several, one = fastest
+    if several.seconds_to(target) < math.inf and one.seconds_to(target) < math.inf:
+        return several if several.seconds_to(target) < _WORTH * one.seconds_to(target) else one
+    common = min(several.seconds[-1], one.seconds[-1])
+    return several if several.best_by(common) > one.best_by(common) else one
+
+
+def expected_speed_up(noise_scale: float, batch_size: int, machines: int) -> float:
+    """Steps with batches of B to a loss, over those with batches of P·B: (1 + N/B) / (1 + N/(P·B)) with N the gradient
+    noise scale. P where N is far above P·B, 1 where it is far below B."""
+    if math.isinf(noise_scale):
+        return float(machines)
+    return (1 + noise_scale / batch_size) / (1 + noise_scale / (machines * batch_size))
+
+
+def useful_machines(noise_scale: float, batch_size: int, most: int) -> int:
+    """As many as still are worth half a machine each: expected_speed_up / P >= 1/2, which is P <= 2 + N/B."""
+    if math.isinf(noise_scale):
+        return most
+    return max(1, min(most, math.floor(2 + noise_scale / batch_size)))
+
+
+def useful_batch(noise_scale: float, batch_size: int, machines: int) -> int:
+    """No more than the machines' share of the noise scale, as a power of two: what is above is computed for nothing."""
+    if noise_scale >= batch_size * machines:
+        return batch_size
+    power = 2 ** round(math.log2(max(1.0, noise_scale / machines)))
+    return min(batch_size, max(_SMALLEST_BATCH, power))
+
+
+def local_steps(steps: float, local_seconds: float, link_seconds: float) -> float:
+    """K with which the bytes of a round take a tenth of it at most; never less than `steps`, whose local work takes
+    `local_seconds`, nor more than 64 unless it was more."""
+    if local_seconds <= 0 or link_seconds <= _LINK_SHARE * local_seconds:
+        return steps
+    needed = math.ceil(steps * link_seconds / (_LINK_SHARE * local_seconds))
+    return float(max(steps, min(needed, _MOST_LOCAL_STEPS)))
+
+
+def evaluate_every(training: float, evaluating: float) -> int:
+    """Of a pilot: so rarely that evaluating takes no longer than training; seconds of one round and one evaluation."""
+    return max(1, math.ceil(evaluating / max(training, 1e-6)))
+
+
+def affordable_rounds(budget: float, seconds_of_round: float, fewest: int, most: int) -> int:
+    """Of a pilot that shall take no longer than `budget` seconds."""
+    return max(fewest, min(most, int(budget / max(seconds_of_round, 1e-6))))

@@ -1,0 +1,79 @@
+"""When do several machines pay? Cluster time to 97 % of one machine's best score, by size, task, P, network, method.
+
+    python -m studies.map [--data FOLDER] [--sizes 1/64 1/16 1/8 wordnet] [--tasks plain noisy ...]
+                          [--machines 2 4 8 16] [--methods llcg psgd_pa ...] [--rates 3e-3 1e-2 2e-2] [--batch 512]
+                          [--workers 1] [--out runs/map] [key=value ...]
+
+Generated graphs have the degree, features and classes of ogbn-products and the given share of its nodes; FOLDER holds
+wordnet/ (studies/wordnet.py). Every method has the same learning rates to choose from, and one machine batches of B and
+of P x B: the best of each is compared. Times are cluster time (records/cluster_time.py) of CPU seconds that were
+measured; networks are bytes that were counted over links of so many Mbit/s. Beside the times stands what the gradient
+noise scale predicts. On loopback; finished runs are kept (studies/pool.py). key=value go to all runs.
+"""
+
+import argparse
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+
+from llcg_dist.advise.measure import cut, noise
+from llcg_dist.config.compose import load_config
+from llcg_dist.records.console import say
+from studies.map_grid import METHODS, ONE, ONE_LARGE, SIZES, TASKS, TOGETHER, WORDNET, Cell, cell_of, places
+from studies.map_tables import Place, draw, markdown
+from studies.pool import run_all
+from studies.timed_runs import TimedRun
+
+NOISE_FILE = "noise.json"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data", type=Path)
+    parser.add_argument("--sizes", nargs="*", choices=[*SIZES, WORDNET], default=[*SIZES])
+    parser.add_argument("--tasks", nargs="*", choices=TASKS, default=list(TASKS))
+    parser.add_argument("--machines", type=int, nargs="*", default=[2, 4, 8, 16])
+    parser.add_argument("--methods", nargs="*", choices=list(TOGETHER), default=list(TOGETHER))
+    parser.add_argument("--rates", type=float, nargs="*", default=[3e-3, 1e-2, 2e-2])
+    parser.add_argument("--batch", type=int, default=512)
+    parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--out", type=Path, default=Path("runs/map"))
+    arguments, overrides = parser.parse_known_args()
+    methods = [method for method in METHODS if method in (ONE, ONE_LARGE, *arguments.methods)]
+    found = list[Place]()
+    for size, task in places(arguments.sizes, arguments.tasks):
+        for machines in arguments.machines:
+            cells = {
+                method: [cell_of(method, size, task, machines, arguments.batch, rate) for rate in arguments.rates]
+                for method in methods
+            }
+            runs = {cell.folder(arguments.out): cell for of in cells.values() for cell in of}
+            settings = {
+                place: [*cell.settings(arguments.data, arguments.out), *overrides] for place, cell in runs.items()
+            }
+            run_all(settings, arguments.workers)
+            timed = {method: [TimedRun(cell.folder(arguments.out)) for cell in of] for method, of in cells.items()}
+            scales = noise_scales(cells[ONE], arguments.data, arguments.out, overrides)
+            found.append(Place(size, task, machines, arguments.batch, timed, *scales))
+            (arguments.out / "map.md").write_text(markdown(found))
+    draw(found, arguments.out / "map.png")
+    say(markdown(found))
+
+
+def noise_scales(cells: Sequence[Cell], data: Path | None, out: Path, overrides: Sequence[str]) -> tuple[float, float]:
+    """The gradient noise scale in examples at the start, and at the best model of one machine; kept beside its run."""
+    best = max(cells, key=lambda cell: TimedRun(cell.folder(out)).best)
+    file = best.folder(out) / NOISE_FILE
+    if not file.exists():
+        config = load_config([*best.settings(data, out), *overrides])
+        graph = cut(config).graph
+        state = torch.load(best.folder(out) / "best.pt", weights_only=True)
+        file.write_text(json.dumps([noise(config, graph, None), noise(config, graph, state)]))
+    start, after = json.loads(file.read_text())
+    return start, after
+
+
+if __name__ == "__main__":
+    main()

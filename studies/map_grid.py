@@ -1,0 +1,108 @@
+"""The runs of studies/map.py: graphs by size and task, machines, methods, learning rates."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from llcg_dist.config.compose import quoted_override
+from studies.wordnet import settings as wordnet_settings
+
+PRODUCTS = 2_449_029
+"""Nodes of ogbn-products, whose degree, features and classes the generated graphs have."""
+SIZES = {"1/64": PRODUCTS // 64, "1/16": PRODUCTS // 16, "1/8": PRODUCTS // 8}
+WORDNET = "wordnet"
+TASKS: dict[str, list[str]] = {
+    "plain": [],
+    "clear": ["dataset.signal=0.4"],
+    "noisy": ["dataset.signal=0.08", "dataset.homophily=0.3"],
+    "few classes": ["dataset.classes=8"],
+    "few labels": ["dataset.train_fraction=0.05"],
+}
+"""What sets the noise of gradients."""
+NETWORKS = (100, 1_000, 10_000)
+"""Mbit/s: of bytes that were counted; no run of its own."""
+ONE, ONE_LARGE, LLCG = "one machine, B", "one machine, P x B", "llcg"
+TOGETHER = {
+    LLCG: ["algorithm=llcg_plus", "algorithm.correction=beside", "algorithm.S=fill"],
+    "llcg, outer momentum": [
+        "algorithm=llcg_plus",
+        "algorithm.correction=beside",
+        "algorithm.S=fill",
+        "algorithm.server_optimizer=nesterov",
+        "algorithm.server_momentum=0.8",
+    ],
+    "llcg, balanced parts": [
+        "algorithm=llcg_plus",
+        "algorithm.correction=beside",
+        "algorithm.S=fill",
+        "partition.balance=labels",
+    ],
+    "psgd_pa": ["algorithm=psgd_pa"],
+    "ggs": ["algorithm=ggs"],
+    "full_sync": ["algorithm=full_sync"],
+}
+METHODS = (ONE, ONE_LARGE, *TOGETHER)
+_COMMON = [
+    "dataset.degree=50", "dataset.features=100", "dataset.classes=47", "dataset.homophily=0.4",
+]  # fmt: skip
+_TRAINING = ["checkpoint.every=0", "logger=none", "verify=sizes", "sampling.fanout=10", "model.hidden=128"]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One run; `machines` is 1 where one machine trains alone, whose batch says how many it stands for."""
+
+    size: str
+    task: str
+    method: str
+    machines: int
+    batch: int
+    rate: float
+    steps: int = 32
+
+    def folder(self, out: Path) -> Path:
+        run = f"P{self.machines}-B{self.batch}-K{self.steps}-lr{self.rate:g}"
+        return self.graph_folder(out) / _plain(self.method) / run
+
+    def graph_folder(self, out: Path) -> Path:
+        return out / _plain(self.size) / _plain(self.task)
+
+    def settings(self, data: Path | None, out: Path) -> list[str]:
+        method = ["algorithm=single"] if self.machines == 1 else TOGETHER[self.method]
+        return [
+            *_TRAINING,
+            *self._graph(data),
+            *method,
+            f"cluster.num_machines={self.machines}",
+            f"algorithm.K={self.steps}",
+            f"train.local_batch_size={self.batch}",
+            f"train.local_lr={self.rate:g}",
+            f"train.server_lr={self.rate:g}",
+            f"train.server_batch_size={self.batch}",
+            "sampling.server_fanout=10",
+            quoted_override("partition.root", str(self.graph_folder(out) / "partitions")),
+        ]
+
+    def _graph(self, data: Path | None) -> list[str]:
+        if self.size == WORDNET:
+            assert data is not None
+            return wordnet_settings(data / WORDNET)
+        return ["dataset=synthetic", *_COMMON, f"dataset.nodes={SIZES[self.size]}", *TASKS[self.task]]
+
+
+def cell_of(method: str, size: str, task: str, machines: int, batch: int, rate: float) -> Cell:
+    """One machine takes the batch of one or of all machines."""
+    if method in (ONE, ONE_LARGE):
+        return Cell(size, task, ONE, 1, batch * (machines if method == ONE_LARGE else 1), rate)
+    return Cell(size, task, method, machines, batch, rate)
+
+
+def places(sizes: Sequence[str], tasks: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """(size, task); a real graph has one task, its own."""
+    for size in sizes:
+        for task in ["plain"] if size == WORDNET else tasks:
+            yield size, task
+
+
+def _plain(name: str) -> str:
+    return name.replace(" ", "_").replace(",", "").replace("/", "_of_")

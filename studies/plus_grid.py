@@ -1,0 +1,131 @@
+"""The runs of studies/plus.py: graphs, the factors of llcg_plus with their levels, its rivals, and seeds."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from llcg_dist.config.compose import quoted_override
+from studies.accuracy_grid import COMMON, FOLDERS
+from studies.accuracy_grid import GRAPHS as SMALL_GRAPHS
+from studies.wordnet import settings as wordnet_settings
+
+WORDNET = "wordnet"
+GRAPHS = (*SMALL_GRAPHS, WORDNET)
+REAL = (*FOLDERS, WORDNET)
+TUNING_SEEDS = range(0, 5)
+JUDGING_SEEDS = range(100, 105)
+"""None of them has a say in what llcg_plus is."""
+
+_STATISTICS = ("algorithm.batchnorm_stats=", "evaluate.both_statistics=")
+SETTINGS = [setting for setting in COMMON if not setting.startswith(_STATISTICS)]
+"""Of studies/accuracy.py, but every method has the statistics of its preset."""
+_BESIDE = ["algorithm.correction=beside"]
+
+FACTORS: dict[str, dict[str, list[str]]] = {
+    "parts": {"metis": [], "labels": ["partition.balance=labels"], "clusters": ["partition=clusters"]},
+    "correction": {
+        "after 4": ["algorithm.S=4"],
+        "beside 8": [*_BESIDE, "algorithm.S=8"],
+        "beside fill": [*_BESIDE, "algorithm.S=fill"],
+        "beside 8, weight 0.3": [*_BESIDE, "algorithm.S=8", "algorithm.server_weight=0.3"],
+        "beside 8, weight 0.7": [*_BESIDE, "algorithm.S=8", "algorithm.server_weight=0.7"],
+    },
+    "mixing": {"mean": [], "learned": ["algorithm.aggregate=learned"]},
+    "ema": {"none": [], "0.5": ["evaluate.ema=0.5"], "0.8": ["evaluate.ema=0.8"]},
+    "end": {
+        "constant": [],
+        "cosine 0.25": ["train.lr_schedule=cosine_end", "train.lr_end=0.25"],
+        "cosine 0.5": ["train.lr_schedule=cosine_end", "train.lr_end=0.5"],
+    },
+}
+"""The first level of each is what llcg_plus was before the study."""
+
+RIVALS: dict[str, list[str]] = {
+    "single": ["algorithm=single"],
+    "server_only 4": ["algorithm=server_only", "algorithm.S=4"],
+    "server_only 8": ["algorithm=server_only", "algorithm.S=8"],
+    "psgd_pa": ["algorithm=psgd_pa"],
+    "ggs": ["algorithm=ggs"],
+    "llcg_paper": ["algorithm=llcg_paper"],
+}
+PLUS = "llcg_plus"
+"""The preset alone, as it is frozen."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One run: on a graph with so many machines, a named variant, a seed."""
+
+    graph: str
+    machines: int
+    variant: str
+    seed: int
+    overrides: tuple[str, ...]
+
+    def folder(self, out: Path) -> Path:
+        return out / _plain(self.graph) / f"P{self.machines}" / _plain(self.variant) / str(self.seed)
+
+    def settings(self, data: Path | None, out: Path) -> list[str]:
+        """All overrides of the run."""
+        parts = quoted_override("partition.root", str(out / "partitions" / _plain(self.graph)))
+        own = [f"cluster.num_machines={self.machines}", f"seed={self.seed}", parts]
+        return [*SETTINGS, *_graph_settings(self.graph, data), *self.overrides, *own]
+
+
+def parse_base(given: Sequence[str]) -> dict[str, str]:
+    """factor=level of the base that the factors are varied around; by default the first level of each."""
+    base = {factor: next(iter(levels)) for factor, levels in FACTORS.items()}
+    for pair in given:
+        factor, _, level = pair.partition("=")
+        if level not in FACTORS.get(factor, {}):
+            levels = "; ".join(f"{name}: {', '.join(of)}" for name, of in FACTORS.items())
+            raise SystemExit(f"--base {pair}: not a factor with such a level ({levels})")
+        base[factor] = level
+    return base
+
+
+def variants(base: Mapping[str, str], factors: Sequence[str]) -> dict[str, list[str]]:
+    """{name: overrides}: the base, and every other level of each factor alone on top of it."""
+    found = {"base": _overrides(base)}
+    for factor in factors:
+        for level in FACTORS[factor]:
+            if level != base[factor]:
+                found[f"{factor}={level}"] = _overrides({**base, factor: level})
+    return found
+
+
+def variant_folder(name: str, base: Mapping[str, str]) -> str:
+    """What a variant's runs are called on disk: by all its levels, so that another base finds them again."""
+    levels = dict(base)
+    if name != "base":
+        factor, _, level = name.partition("=")
+        levels[factor] = level
+    return "+".join(f"{factor}={levels[factor]}" for factor in FACTORS)
+
+
+def cells(
+    graphs: Sequence[str], machines: Sequence[int], named: Mapping[str, list[str]], seeds: range
+) -> Iterator[Cell]:
+    """Seed by seed, so that a study that is stopped early has all variants with fewer seeds."""
+    for seed in seeds:
+        for graph in graphs:
+            for number in machines:
+                for name, overrides in named.items():
+                    yield Cell(graph, number, name, seed, tuple(overrides))
+
+
+def _overrides(levels: Mapping[str, str]) -> list[str]:
+    chosen = [setting for factor, level in levels.items() for setting in FACTORS[factor][level]]
+    return [f"algorithm={PLUS}", *chosen]
+
+
+def _graph_settings(graph: str, data: Path | None) -> list[str]:
+    if graph == WORDNET:
+        assert data is not None
+        return wordnet_settings(data / WORDNET)
+    root = [quoted_override("dataset.root", str(data / FOLDERS[graph]))] if data and graph in FOLDERS else []
+    return [*SMALL_GRAPHS[graph], *root]
+
+
+def _plain(name: str) -> str:
+    return name.replace(" ", "_").replace(",", "")

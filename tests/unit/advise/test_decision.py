@@ -1,0 +1,93 @@
+"""What follows from the figures of a pilot, by hand."""
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from llcg_dist.advise.decision import (
+    Curve,
+    affordable_rounds,
+    choose,
+    evaluate_every,
+    expected_speed_up,
+    local_steps,
+    useful_batch,
+    useful_machines,
+)
+
+
+def curve(name: str, alone: bool, *scores: float, each: float = 1.0) -> Curve:
+    return Curve(name, alone, [each * (place + 1) for place in range(len(scores))], list(scores))
+
+
+def test_a_curve_by_hand() -> None:
+    found = curve("one", True, 0.2, 0.5, 0.4, 0.8, each=2.0)
+    assert (found.best, found.rounds_to(0.45), found.seconds_to(0.45)) == (0.8, 2, 4.0)
+    assert (found.rounds_to(0.9), found.seconds_to(0.9)) == (None, math.inf)
+    assert [found.best_by(seconds) for seconds in (1.0, 4.5, 6.0, 9.0)] == [0.0, 0.5, 0.5, 0.8]
+    assert found.score_range == (0.8, 1.0)
+    assert curve("flat", True, 0.5, 0.5, 0.5).score_range == (0.5, 0.5)
+
+
+def test_several_machines_must_be_clearly_sooner() -> None:
+    one, several = curve("one", True, 0.5, 0.9), curve("llcg", False, 0.5, 0.9, each=0.95)
+    assert choose([one, several]) is one
+    sooner = curve("llcg", False, 0.5, 0.9, each=0.8)
+    assert choose([one, sooner]) is sooner
+    assert choose([one]) is one
+
+
+def test_who_reaches_nothing_loses() -> None:
+    """One machine comes to 0.9 in its pilot, the others stay far below in the same time."""
+    one, several = curve("one", True, 0.5, 0.7, 0.9), curve("llcg", False, 0.3, 0.4, 0.4)
+    assert choose([one, several]) is one
+    slow = curve("one", True, 0.1, 0.2)
+    assert choose([slow, several]) is several
+
+
+def test_the_better_of_two_ways_to_cut() -> None:
+    one = curve("one", True, 0.2, 0.3, 0.4, 0.9)
+    ways = [curve("metis", False, 0.5, 0.7, 0.9, 0.9), curve("clusters", False, 0.6, 0.9, 0.9)]
+    assert choose([one, *ways]).name == "clusters"
+
+
+def test_the_speed_up_between_its_limits() -> None:
+    assert expected_speed_up(0.0, 64, 8) == 1
+    assert expected_speed_up(math.inf, 64, 8) == 8
+    assert expected_speed_up(64, 64, 2) == pytest.approx(2 / 1.5)
+    assert expected_speed_up(1e9, 64, 8) == pytest.approx(8, rel=1e-3)
+
+
+@given(st.floats(0, 1e8), st.integers(1, 4096), st.integers(1, 64))
+def test_useful_machines_are_worth_half_each(noise: float, batch: int, most: int) -> None:
+    found = useful_machines(noise, batch, most)
+    assert 1 <= found <= most
+    assert expected_speed_up(noise, batch, found) / found >= 0.5 - 1e-9
+    if found < most:
+        assert expected_speed_up(noise, batch, found + 1) / (found + 1) < 0.5 + 1e-9
+
+
+@pytest.mark.parametrize(
+    ("noise", "batch", "machines", "expected"),
+    [(1e6, 512, 8, 512), (math.inf, 512, 8, 512), (800, 512, 8, 128), (10, 512, 8, 32), (10, 16, 8, 16)],
+)
+def test_a_batch_is_no_larger_than_its_share_of_the_noise(
+    noise: float, batch: int, machines: int, expected: int
+) -> None:
+    assert useful_batch(noise, batch, machines) == expected
+
+
+def test_slow_links_ask_for_more_local_steps() -> None:
+    """Of a second of local work in 8 steps, 0.1 s on the link is fine; 0.5 s takes five times as many steps."""
+    assert local_steps(8, 1.0, 0.1) == 8
+    assert local_steps(8, 1.0, 0.5) == 40
+    assert local_steps(8, 1.0, 50.0) == 64
+    assert local_steps(100, 1.0, 50.0) == 100
+    assert local_steps(8, 0.0, 1.0) == 8
+
+
+def test_rounds_of_a_pilot() -> None:
+    assert [evaluate_every(1.0, evaluating) for evaluating in (0.0, 0.9, 1.0, 2.5)] == [1, 1, 1, 3]
+    assert [affordable_rounds(10, each, 4, 60) for each in (0.01, 1.0, 100.0, 0.0)] == [60, 10, 4, 60]

@@ -68,13 +68,14 @@ class Sized:
         """The same graph cut by METIS alone; nothing where its memory is not enough."""
         if not metis_fits(2 * self._edges):
             return {}
+        self._rebuild()
         command = [sys.executable, "-m", "bench.scale_cut", str(self._store()), "metis", str(PARTS)]
         stages, lines = watch(command, _ENVIRONMENT, lambda line: line if line in ("cutting", "counting") else None)
         cutting = next(stage for stage in stages if stage.name == "cutting")
         return cost([cutting]) | {"cut_edges": int(lines[-1])}
 
     def train(self) -> Figures:
-        write_files(self.folder / "files", self.nodes, self._edges)
+        self._rebuild()
         return train_costs(self._settings, PARTS, self.folder)
 
     def predict(self) -> Figures:
@@ -84,6 +85,12 @@ class Sized:
     def remove(self) -> None:
         shutil.rmtree(self.folder, ignore_errors=True)
 
+    def _rebuild(self) -> None:
+        """What an earlier stage left, where it was lost since."""
+        write_files(self.folder / "files", self.nodes, self._edges)
+        if not list((self.folder / "parts").glob("*/manifest.json")):
+            llcg(["partition", *self._settings])
+
     def _store(self) -> Path:
         return next((self.folder / "parts").glob("*/manifest.json")).parent
 
@@ -91,7 +98,9 @@ class Sized:
 def generated(nodes: int, machines: int, folder: Path) -> Figures:
     """What a machine of so many holds, of a generated graph of about this size."""
     graph = [*PRODUCTS, f"dataset.nodes={nodes}", "partition=stream", f"cluster.num_machines={machines}"]
-    figures = train_costs([*graph, f"partition.root={folder}/parts"], machines, folder)
+    settings = [*graph, f"partition.root={folder}/parts"]
+    llcg(["partition", *settings])
+    figures = train_costs(settings, machines, folder)
     shutil.rmtree(folder)
     return figures
 
@@ -108,7 +117,6 @@ def train_costs(settings: list[str], machines: int, folder: Path) -> Figures:
     run_dir = folder / "run"
     shutil.rmtree(run_dir, ignore_errors=True)  # of a job that was killed
     folder.mkdir(parents=True, exist_ok=True)
-    llcg(["partition", *settings])  # where it was lost since
     stages = llcg(["train", *settings, *TRAINING, f"run_dir={run_dir}"], folder=folder)
     ranks = stages[0].ranks
     largest = Peak()

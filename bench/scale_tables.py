@@ -81,7 +81,7 @@ def _gigabytes(peak: Figures) -> str:
 
 
 def _by_size(first: str, sizes: Figures, rows: dict[str, list[str]]) -> str:
-    named = [f"{size}: {found['nodes']:,} nodes" for size, found in sizes.items()]
+    named = [" ".join([f"{size}: {found['nodes']:,} nodes", *found["store"]]) for size, found in sizes.items()]
     grows = ["grows like N^"] if len(sizes) > 1 else []
     return table([first, *named, *grows], [[name, *cells] for name, cells in rows.items()])
 

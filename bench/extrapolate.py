@@ -74,7 +74,9 @@ class Size:
 
 def main() -> None:
     measured = json.loads(RESULTS.read_text())["scale"]["figures"]
-    full_size, quarter = measured["sizes"]["1"], measured["sizes"]["4"]
+    if not is_possible(measured):
+        raise SystemExit("bench/results.json: run `python -m bench.scale` first, with the sizes 1/4 and 1")
+    full_size, quarter = measured["sizes"]["1"], measured["sizes"]["1/4"]
     small = load_config([]).model
     papers = load_config(["model=sage", "model.layers=3", "model.hidden=256"]).model
     mag = load_config(["experiment=paper/mag240m16"]).model
@@ -88,13 +90,33 @@ def main() -> None:
     publish("extrapolate", "\n\n".join(texts), [])
 
 
+def is_possible(measured: dict[str, Any]) -> bool:
+    """Whether all that is computed from has been measured."""
+    sizes = measured["sizes"]
+    return all(sizes.get(size, {}).get("metis") for size in ("1", "1/4")) and "8" in measured["bare"]
+
+
+@dataclass(frozen=True)
+class Line:
+    """A cost that grows along the line through the two larger measured sizes."""
+
+    fixed: float
+    slope: float
+
+    @classmethod
+    def through(cls, earlier: tuple[float, float], now: tuple[float, float]) -> "Line":
+        slope = (now[1] - earlier[1]) / (now[0] - earlier[0])
+        return cls(now[1] - slope * now[0], slope)
+
+    def at(self, size: float) -> float:
+        return self.fixed + self.slope * size
+
+
+Row = Callable[[str, str, Callable[[Size], str]], list[str]]
+
+
 def _graphs(graphs: list[Size], full_size: dict[str, Any], quarter: dict[str, Any], bare: dict[str, Any]) -> str:
     here, trained, rank = graphs[0], full_size["train"], bare["machine"]["anonymous"]
-    earlier, now = (found["partition"]["cut (METIS)"] for found in (quarter, full_size))
-    entries = 2 * quarter["train"]["num_edges"]
-    per_entry = (now["peak"]["total"] - earlier["peak"]["total"]) / (here.entries - entries)
-    fixed = now["peak"]["total"] - per_entry * here.entries
-    growth = math.log(now["seconds"] / earlier["seconds"]) / math.log(here.entries / entries)
     seconds = trained["seconds_evaluate"]
 
     def row(what: str, measured: str, computed: Callable[[Size], str]) -> list[str]:
@@ -104,12 +126,12 @@ def _graphs(graphs: list[Size], full_size: dict[str, Any], quarter: dict[str, An
         measured = _memory(trained["machine"]["total"]) if machines == 8 else ""
         return row(f"a machine of {machines:,}", measured, lambda g: _memory(rank + g.store_bytes / machines))
 
+    cutting, formulas = _cutting(row, here, full_size, quarter)
     rows = [
         row("nodes; edges", "", lambda g: f"{g.nodes:,}; {g.edges:,}"),
         row("bytes of an index", "", lambda g: str(g.index_bytes)),
         row("the whole graph on disk", "", lambda g: _memory(g.store_bytes)),
-        row("METIS, memory", _memory(now["peak"]["total"]), lambda g: _memory(fixed + per_entry * g.entries)),
-        row("METIS, time", _time(now["seconds"]), lambda g: _time(now["seconds"] * g.entries / here.entries)),
+        *cutting,
         row(
             "the server's own memory",
             _memory(trained["server"]["anonymous"]),
@@ -120,7 +142,38 @@ def _graphs(graphs: list[Size], full_size: dict[str, Any], quarter: dict[str, An
         *map(machine, (8, 64, 1000)),
     ]
     head = ["", "measured at ogbn-products' size", *(f"computed: {graph.name}" for graph in graphs)]
-    return f"{table(head, rows)}\n\n{_FORMULAS.format(fixed / 1e9, per_entry, growth, rank / 1e6, _PER_NODE)}"
+    return f"{table(head, rows)}\n\n{_FORMULAS.format(*formulas, rank / 1e6, _PER_NODE)}"
+
+
+def _cutting(
+    row: Row, here: Size, full_size: dict[str, Any], quarter: dict[str, Any]
+) -> tuple[list[list[str]], list[float]]:
+    """(rows on ingest and both ways to cut, the numbers in their formulas)."""
+    entries = 2 * quarter["train"]["num_edges"]
+    earlier, now = quarter["metis"], full_size["metis"]
+    metis = Line.through((entries, earlier["peak"]["total"]), (here.entries, now["peak"]["total"]))
+    exponent = math.log(now["seconds"] / earlier["seconds"]) / math.log(here.entries / entries)
+    cut, cut_before = (found["partition"]["cut (stream)"] for found in (full_size, quarter))
+    stream = Line.through(
+        (quarter["nodes"], cut_before["peak"]["anonymous"]), (full_size["nodes"], cut["peak"]["anonymous"])
+    )
+    ingest = full_size["partition"]["ingest"]["seconds"]
+
+    def timed(what: str, seconds: float) -> list[str]:
+        return row(what, _time(seconds), lambda g: _time(seconds * g.entries / here.entries))
+
+    rows = [
+        timed("ingest, time", ingest),
+        row("METIS, memory", _memory(now["peak"]["total"]), lambda g: _memory(metis.at(g.entries))),
+        timed("METIS, time", now["seconds"]),
+        row(
+            "stream, its own memory",
+            _memory(cut["peak"]["anonymous"]),
+            lambda g: _memory(stream.at(g.nodes * g.index_bytes / 4)),
+        ),
+        timed("stream, time", cut["seconds"]),
+    ]
+    return rows, [metis.fixed / 1e9, metis.slope, exponent, stream.fixed / 1e9, stream.slope]
 
 
 _FORMULAS = """How each line is computed:
@@ -128,6 +181,8 @@ _FORMULAS = """How each line is computed:
 - on disk: N + 1 + 2M indices, N · (features + label 8 + split 1 + part 4) bytes; an index has 4 where 2M < 2^31;
 - METIS, memory: {:.2f} GB and {:.1f} bytes for each of 2M entries, the line through the two larger measured sizes;
 - METIS, time: in proportion to 2M (between those two sizes it grew like M^{:.2f}), on one core;
+- stream, its own memory: {:.2f} GB and {:.0f} bytes for each node, twice that where an index has 8 bytes; the topology
+  is mapped besides, and need not fit. Ingest and stream, time: in proportion to 2M;
 - the server: a bare rank ({:.0f} MB, measured) and the formula of `llcg doctor`: the states that enter and leave a
   layer, a chunk, {} bytes a node. Features and topology are mapped besides, and need not fit;
 - an evaluation: in proportion to 2M times the widths that are aggregated, as long as what is read is in memory;

@@ -44,16 +44,22 @@ class Stage:
     """Of the tree."""
     ranks: dict[int, Peak] = field(default_factory=dict)
     """Of each rank: 0 is the server."""
+    disk: int = 0
+    """The most bytes of the files in the folder that was watched."""
 
 
 def watch(
-    command: Sequence[str], environment: Mapping[str, str], stage_of: Callable[[str], str | None]
+    command: Sequence[str],
+    environment: Mapping[str, str],
+    stage_of: Callable[[str], str | None],
+    folder: Path | None = None,
 ) -> tuple[list[Stage], list[str]]:
-    """Runs the command; `stage_of` tells of a line that it prints which stage begins there, if any."""
+    """Runs the command; `stage_of` tells of a line that it prints which stage begins there, if any. With a folder, what
+    its files occupy is watched, too."""
     stages, lines = [Stage("start")], []
     job = subprocess.Popen(command, env=os.environ | environment, stdout=subprocess.PIPE, text=True)
     done = threading.Event()
-    watcher = threading.Thread(target=_look_until, args=(done, job.pid, stages))
+    watcher = threading.Thread(target=_look_until, args=(done, job.pid, stages, folder))
     watcher.start()
     began = time.perf_counter()
     try:
@@ -78,7 +84,7 @@ def watch(
     return stages, lines
 
 
-def _look_until(done: threading.Event, root: int, stages: list[Stage]) -> None:
+def _look_until(done: threading.Event, root: int, stages: list[Stage], folder: Path | None) -> None:
     pause = 0.0
     while not done.wait(pause):
         started = time.perf_counter()
@@ -87,6 +93,7 @@ def _look_until(done: threading.Event, root: int, stages: list[Stage]) -> None:
         stage.peak.raise_to(together)
         for rank, seen in ranks.items():
             stage.ranks.setdefault(rank, Peak()).raise_to(seen)
+        stage.disk = max(stage.disk, _disk(folder) if folder else 0)
         pause = max(_OFTEN, (time.perf_counter() - started) / _SHARE)
 
 
@@ -99,6 +106,18 @@ def _look(root: int) -> tuple[Peak, dict[int, Peak]]:
         if rank is not None:
             ranks[rank] = seen
     return together, ranks
+
+
+def _disk(folder: Path) -> int:
+    """Bytes that the files below a folder occupy."""
+    total = 0
+    for path, _, names in os.walk(folder):
+        for name in names:
+            try:
+                total += os.lstat(os.path.join(path, name)).st_blocks * 512
+            except OSError:  # removed since
+                continue
+    return total
 
 
 def _tree(root: int) -> list[int]:

@@ -16,10 +16,10 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from bench import scale
 from bench.harness import Claim, Spread, publish, table
 from bench.jobs import cut, train
 from bench.rounds import SETTINGS
+from bench.scale_stages import NODES, PRODUCTS, TRAINING
 
 EIGHT = ["cluster.num_machines=8", "algorithm=llcg", "algorithm.rho=1", "logger=none", "num_rounds=8"]
 SMALL = [*SETTINGS, *EIGHT]
@@ -37,9 +37,9 @@ def main() -> None:
     parser.add_argument("--size", type=int, default=4, help="what ogbn-products' size is divided by")
     size = parser.parse_args().size
     jobs = {f"50,000 nodes: {name}": [*SMALL, *settings] for name, settings in WAYS.items()}
-    large = f"{scale.NODES // size:,} nodes, evaluate.every=auto: both beside"
-    graph = [*scale.PRODUCTS, f"dataset.nodes={scale.NODES // size}"]
-    jobs[large] = [*graph, *scale.TRAINING, *EIGHT, *BESIDE, "evaluate.every=auto"]
+    large = f"{NODES // size:,} nodes, evaluate.every=auto: both beside"
+    graph = [*PRODUCTS, f"dataset.nodes={NODES // size}"]
+    jobs[large] = [*graph, *TRAINING, *EIGHT, *BESIDE, "evaluate.every=auto"]
     found: dict[str, Rows] = {}
     with tempfile.TemporaryDirectory(prefix="llcg-bench-") as folder:
         for place, (name, settings) in enumerate(jobs.items()):

@@ -1,73 +1,141 @@
-"""Do other parts learn better? Scores on METIS parts, on parts balanced by training labels, and on spread clusters:
+"""Do other parts learn better? Scores on METIS parts, stream's, parts balanced by training labels, and spread clusters:
 
-    python -m studies.parts --data FOLDER [--seeds 3] [--workers 2] [--out runs/parts]
+    python -m studies.parts --data FOLDER [--seeds 5] [--ways stream metis] [--graphs computers "homophily 0.5"]
+                            [--workers 2] [--out runs/parts]
 
-Four graphs, eight machines, 25 rounds, with the settings of studies.accuracy. Scores are with the METIS of this
-environment (partition.backend=auto), cut, balance and skew with either library's. FOLDER holds Amazon/, Planetoid/ and
-Hetero/ as PyG's classes expect them. Finished runs are kept (studies/pool.py).
+Four graphs, eight machines, 25 rounds, with the settings of studies.accuracy. Every seed has parts of its own, so that
+no score hangs on one cut. Scores are with the METIS of this environment (partition.backend=auto), cut, balance and
+skew with every library's that is installed. FOLDER holds Amazon/, Planetoid/ and Hetero/ as PyG's classes expect them.
+Finished runs are kept (studies/pool.py). All ways and graphs go to one table of docs/performance.md, and stream beside
+METIS to another.
 """
 
 import argparse
+import importlib.util
 import json
 import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from bench.harness import publish, table
+from bench.harness import Claim, Spread, publish, table
 
 from llcg_dist.config.compose import load_config
 from llcg_dist.data.cut import PartitionQuality
 from llcg_dist.data.datasets import load_dataset
 from llcg_dist.data.parts import assign_parts
 from studies.accuracy_grid import COMMON, FIRST_SEED, FOLDERS, FOUR, GRAPHS
+from studies.accuracy_tables import difference, paired
 from studies.pool import run_all
 from studies.real_graphs import mean_std
 
 METHODS = ("psgd_pa", "llcg", "llcg_plus")
-WAYS = {"metis": [], "metis, labels": ["partition.balance=labels"], "clusters": ["partition=clusters"]}
-BACKENDS = ("dgl", "pymetis")
+STREAM, METIS = "stream", "metis"
+WAYS = {
+    METIS: [],
+    STREAM: ["partition=stream"],
+    "metis, labels": ["partition.balance=labels"],
+    "clusters": ["partition=clusters"],
+}
+BACKENDS = [name for name in ("dgl", "pymetis") if importlib.util.find_spec(name)]
+
+Scores = dict[tuple[str, str, str], dict[int, float]]
+"""{(graph, way, method): {seed: test score}}"""
+
+
+@dataclass(frozen=True)
+class Study:
+    """What is run, where."""
+
+    graphs: Sequence[str]
+    ways: Sequence[str]
+    seeds: range
+    data: Path
+    out: Path
+
+    def settings(self, graph: str, way: str) -> list[str]:
+        root = [f"dataset.root='{self.data / FOLDERS[graph]}'"] if graph in FOLDERS else []
+        return [*COMMON, *GRAPHS[graph], *root, *WAYS[way]]
+
+    def runs(self) -> dict[Path, list[str]]:
+        """{run folder: settings}"""
+        return {
+            self.folder(graph, way, method, seed): [
+                *self.settings(graph, way), f"algorithm={method}", f"seed={seed}", f"partition.seed={seed}",
+                f"partition.root={self.out}/stores",
+            ]
+            for seed in self.seeds
+            for graph in self.graphs
+            for way in self.ways
+            for method in METHODS
+        }  # fmt: skip
+
+    def folder(self, graph: str, way: str, method: str, seed: int) -> Path:
+        return self.out / "-".join(name.replace(" ", "_") for name in (graph, way, method, f"seed{seed}"))
+
+    def scores(self) -> Scores:
+        return {
+            (graph, way, method): {seed: _test_score(self.folder(graph, way, method, seed)) for seed in self.seeds}
+            for graph in self.graphs
+            for way in self.ways
+            for method in METHODS
+        }
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--ways", nargs="+", choices=WAYS, default=list(WAYS))
+    parser.add_argument("--graphs", nargs="+", choices=FOUR, default=list(FOUR))
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--out", type=Path, default=Path("runs/parts"))
-    arguments = parser.parse_args()
-    seeds = range(FIRST_SEED, FIRST_SEED + arguments.seeds)
-    runs = {
-        _folder(arguments.out, graph, way, method, seed): [
-            *COMMON, *_graph_settings(graph, arguments.data), *settings, f"algorithm={method}", f"seed={seed}",
-            f"partition.root={arguments.out}/stores",
-        ]
-        for graph in FOUR
-        for way, settings in WAYS.items()
-        for method in METHODS
-        for seed in seeds
-    }  # fmt: skip
-    run_all(runs, arguments.workers)
+    given = parser.parse_args()
+    seeds = range(FIRST_SEED, FIRST_SEED + given.seeds)
+    study = Study(given.graphs, given.ways, seeds, given.data, given.out)
+    run_all(study.runs(), given.workers)
+    scores = study.scores()
+    if {STREAM, METIS} <= set(given.ways):
+        publish("stream_parts", stream_table(scores, given.graphs), stream_claims(scores, given.graphs))
+    if set(given.ways) == set(WAYS) and set(given.graphs) == set(FOUR):
+        publish("parts", _parts_table(study, scores), [])
+
+
+def stream_table(scores: Scores, graphs: Sequence[str]) -> str:
+    """Test scores on either parts, and their difference, paired by seed."""
     rows = []
-    for graph in FOUR:
-        for way, settings in WAYS.items():
-            common = [*COMMON, *_graph_settings(graph, arguments.data), *settings]
-            of_backends = [_quality([*common, f"partition.backend={backend}"]) for backend in BACKENDS]
+    for graph in graphs:
+        for method in METHODS:
+            stream, metis = scores[graph, STREAM, method], scores[graph, METIS, method]
+            cells = [mean_std(list(of_way.values())) for of_way in (metis, stream)]
+            rows.append([graph, method, *cells, difference(stream, metis)])
+    return table(["graph", "method", "metis", "stream", "stream - metis, ± standard error"], rows)
+
+
+def stream_claims(scores: Scores, graphs: Sequence[str]) -> list[Claim]:
+    """Stream's parts are not below METIS's by more than two standard errors."""
+    claims = []
+    for graph in graphs:
+        for method in METHODS:
+            found = paired(scores[graph, STREAM, method], scores[graph, METIS, method])
+            if found:
+                what = f"{graph}, {method}: stream - metis, points of test score + 2 standard errors"
+                claims.append(Claim(what, Spread.of([found[0] + 2 * found[1]]), at_least=0))
+    return claims
+
+
+def _parts_table(study: Study, scores: Mapping[tuple[str, str, str], Mapping[int, float]]) -> str:
+    rows = []
+    for graph in study.graphs:
+        for way in study.ways:
+            backends = ["pymetis"] if way == STREAM else BACKENDS
+            common = study.settings(graph, way)
+            of_backends = [_quality([*common, f"partition.backend={backend}"]) for backend in backends]
             quality = [" / ".join(values) for values in zip(*of_backends, strict=True)]
-            scores = [
-                mean_std([_test_score(_folder(arguments.out, graph, way, method, seed)) for seed in seeds])
-                for method in METHODS
-            ]
-            rows.append([graph, way, *quality, *scores])
+            means = [mean_std(list(scores[graph, way, method].values())) for method in METHODS]
+            rows.append([graph, way, *quality, *means])
     measures = ("cut %", "largest part", "worst skew %", "seconds to cut")
-    head = ["graph", "parts", *(f"{measure}, {' / '.join(BACKENDS)}" for measure in measures), *METHODS]
-    publish("parts", table(head, rows), [])
-
-
-def _folder(out: Path, graph: str, way: str, method: str, seed: int) -> Path:
-    return out / "-".join(name.replace(" ", "_") for name in (graph, way, method, str(seed)))
-
-
-def _graph_settings(graph: str, data: Path) -> list[str]:
-    return [*GRAPHS[graph], *([f"dataset.root='{data / FOLDERS[graph]}'"] if graph in FOLDERS else [])]
+    return table(["graph", "parts", *(f"{name}, {' / '.join(BACKENDS)}" for name in measures), *METHODS], rows)
 
 
 def _quality(settings: list[str]) -> list[str]:

@@ -17,6 +17,7 @@ from llcg_dist.data.graph import UNUSED, Graph
 from llcg_dist.data.partition import ensure_store
 from llcg_dist.data.rows import Array
 from llcg_dist.data.store import read_shard
+from llcg_dist.data.whole_graph import given_rows
 from llcg_dist.errors import UserError, one_line
 from llcg_dist.models import build_model
 from llcg_dist.models.rules import check_model
@@ -41,7 +42,7 @@ def predict(arguments: Sequence[str], say: Callable[[str], None] = lambda line: 
         graph = run.with_same_features(load_to_predict(new, run.trained), new.described)
     say(f"predicting {graph.num_nodes:,} nodes with {run.file}")
     logits = run.logits(graph)
-    _write(prediction_table(logits, graph, run.trained), request.out)
+    _write(run.in_given_order(prediction_table(logits, graph, run.trained), graph), request.out)
     if graph is run.trained or (graph.split != UNUSED).any():
         _report_classes(class_results(logits, graph), request, say)
     return request.out
@@ -63,7 +64,8 @@ class TrainedModel:
         self._run_dir, self.file = run_dir, run_dir / _MODEL_FILES[which]
         self._config = read_run_config(run_dir, locations)
         store, _ = ensure_store(self._config, say)
-        self.trained = read_shard(store / "global", self._config.verify).graph
+        shard = read_shard(store / "global", self._config.verify)
+        self.trained, self._order = shard.graph, shard.extra.get("order")
         self.model = build_model(self._config.model, self.trained.num_features, self.trained.num_classes)
         _load_state(self.model, self.file)
 
@@ -71,6 +73,16 @@ class TrainedModel:
         """[N, C] of every node of a graph; with a mask `nodes` [N], rows outside of it are undefined."""
         evaluate = self._config.evaluate
         return full_forward(graph, self.model, evaluate.chunk, HiddenStates.of(evaluate), nodes).logits()
+
+    def order_of(self, graph: Graph) -> Array | None:
+        """[N] the place that every node of the graph has in the user's data; None where that is its own (see
+        partition.order)."""
+        return self._order if graph is self.trained else None
+
+    def in_given_order(self, predictions: pd.DataFrame, graph: Graph) -> pd.DataFrame:
+        """A table with a row per node of the graph, in the order of the user's data."""
+        order = self.order_of(graph)
+        return predictions if order is None else predictions.iloc[given_rows(order)].reset_index(drop=True)
 
     def with_same_features(self, graph: Graph, source: str) -> Graph:
         """The graph; UserError, with `source` as its subject, where its features are not those of training."""

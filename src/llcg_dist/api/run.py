@@ -15,6 +15,7 @@ from llcg_dist.data.datasets.object_fields import as_array
 from llcg_dist.data.datasets.objects import to_unlabelled_graph
 from llcg_dist.data.graph import Graph
 from llcg_dist.data.rows import Array
+from llcg_dist.data.whole_graph import given_rows
 from llcg_dist.errors import UserError
 from llcg_dist.models import plain_module
 from llcg_dist.predict import TrainedModel, prediction_table, read_run_config
@@ -92,10 +93,12 @@ class Run:
         """
         run = self._trained(which)
         graph = run.trained if data is None else run.with_same_features(*_new_graph(data, run.trained))
-        rows = None if nodes is None else _rows(graph, nodes)
+        rows = None if nodes is None else _rows(graph, nodes, run.order_of(graph))
         wanted = None if rows is None else np.isin(np.arange(graph.num_nodes), rows)
         table = prediction_table(run.logits(graph, wanted), graph, run.trained)
-        return table if rows is None else table.iloc[rows].reset_index(drop=True)
+        if rows is None:
+            return run.in_given_order(table, graph)
+        return table.iloc[rows].reset_index(drop=True)
 
     def report(self) -> Path:
         """Writes the report of this run, as `llcg report` does; returns the path of its page."""
@@ -114,11 +117,11 @@ def _new_graph(data: Any, trained: Graph) -> tuple[Graph, str]:
     return load_to_predict(config, trained), config.described
 
 
-def _rows(graph: Graph, nodes: Any) -> Array:
-    """The rows of these nodes, given by their names or numbers, or by a mask."""
+def _rows(graph: Graph, nodes: Any, order: Array | None) -> Array:
+    """The rows of these nodes, given by their names or numbers, or by a mask. `order`: see TrainedModel.order_of."""
     wanted = np.atleast_1d(as_array(nodes))
     if wanted.dtype == bool and wanted.shape == (graph.num_nodes,):
-        return np.flatnonzero(wanted)
+        return np.flatnonzero(wanted) if order is None else given_rows(order)[wanted]
     names = pd.Index(graph.names.get("node", np.arange(graph.num_nodes)))
     rows: Array = names.get_indexer(pd.Index(wanted))
     if (rows < 0).any():

@@ -29,6 +29,16 @@ class Balance(StrEnum):
     labels = "labels"
 
 
+class FeaturesDtype(StrEnum):
+    given = "given"
+    float16 = "float16"
+
+
+class NodeOrder(StrEnum):
+    given = "given"
+    parts = "parts"
+
+
 if TYPE_CHECKING:
     Balances = Balance | list[Balance]
 else:
@@ -55,6 +65,12 @@ class PartitionConfig(Section):
     """clusters: METIS pieces for each part."""
     file: str | None = None
     """given: .npy [N] with the part of every node, or .csv or .parquet with the columns node and part."""
+    features_dtype: FeaturesDtype = FeaturesDtype.given
+    """How the store keeps features: given (float32, or float16 where the data has that), or float16: half the disk and
+    the memory, rounded to three digits. Models compute in float32 either way."""
+    order: NodeOrder = NodeOrder.given
+    """In which order the store keeps the whole graph: given (the data's), or parts: neighbours stand closer to each
+    other, so evaluation and sampling at the server take less time. Predictions come in the data's order either way."""
 
     @property
     def balances(self) -> set[str]:

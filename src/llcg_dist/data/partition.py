@@ -16,7 +16,7 @@ from llcg_dist import __version__
 from llcg_dist.config.compare import fingerprint, flat_items
 from llcg_dist.config.dataset import DatasetConfig
 from llcg_dist.config.files import FilesConfig
-from llcg_dist.config.partition import PartitionConfig, PartitionMethod
+from llcg_dist.config.partition import NodeOrder, PartitionConfig, PartitionMethod
 from llcg_dist.config.schema import Config
 from llcg_dist.data.atomic_files import make_folder, staged_folder, write_json
 from llcg_dist.data.cut import cut_edge_counts
@@ -28,11 +28,15 @@ from llcg_dist.data.parts import assign_parts, settle_method
 from llcg_dist.data.rows import Array
 from llcg_dist.data.store import SCHEMA_VERSION, extend_shard, file_sha256, read_manifest, read_shard, write_shard
 from llcg_dist.data.stream import STREAM_METIS
+from llcg_dist.data.whole_graph import order_by_parts, with_features_of_type
 from llcg_dist.data.workspace import Workspace, memory_for_loading
 from llcg_dist.errors import UserError
 
 _NOT_OF_THE_GRAPH = {"root", "memory"}
 """Settings of the dataset and of the partition that neither graph nor parts depend on."""
+
+_STORE_OPTIONS = {"features_dtype", "order"}
+"""Settings of the partition that count only where they are not the default: older stores are found."""
 
 
 def store_path(config: Config) -> Path:
@@ -49,7 +53,7 @@ def store_path(config: Config) -> Path:
     partition = config.partition
     method = str(partition.method)
     if replace(partition, seed=0, root="") != PartitionConfig(partition.method, root=""):
-        method += f"_{fingerprint(partition, ignore={'root', 'seed'})[:8]}"
+        method += f"_{fingerprint(partition, ignore={'root', 'seed', *_unused_options(partition)})[:8]}"
     return Path(partition.root) / f"{label}-{method}-{config.cluster.num_machines}-{partition.seed}"
 
 
@@ -101,6 +105,7 @@ def build_store(config: Config, path: Path, say: Callable[[str], None]) -> None:
         (stage / "global").mkdir()
         memory = memory_for_loading(getattr(config.dataset, "memory", None))
         graph = load_dataset(config.dataset, Workspace(stage / "global", memory, say))
+        graph = with_features_of_type(graph, config.partition, stage / "global")
         if graph.num_nodes < P:
             raise UserError(f"cluster.num_machines={P}: more machines than the graph's {graph.num_nodes} nodes")
         config = replace(config, partition=settle_method(config.partition, len(graph.indices), say))
@@ -113,9 +118,10 @@ def build_store(config: Config, path: Path, say: Callable[[str], None]) -> None:
         say(f"cutting {size} into {P} parts ({config.partition.method})")
         tables = config.dataset if isinstance(config.dataset, FilesConfig) else None
         assignment = assign_parts(graph, P, config.partition, stage, tables)
+        described, assignment = _keep_parts(stage / "global", assignment, config.partition, store_id, say)
+        graph, shards = read_shard(stage / "global").graph, {"global": described}
         nodes_of_parts = [np.flatnonzero(assignment == p) for p in range(P)]
         _require_trainable(graph, nodes_of_parts, config)
-        shards = {"global": extend_shard(stage / "global", assignment=assignment)}
         say("counting cut edges")
         cut_edges = cut_edge_counts(graph, assignment, P)
         say(f"writing {P} parts")
@@ -130,6 +136,17 @@ def build_store(config: Config, path: Path, say: Callable[[str], None]) -> None:
         write_json(stage / "manifest.json", manifest | {"partition": partitioner, "versions": versions})
 
 
+def _keep_parts(
+    folder: Path, assignment: Array, config: PartitionConfig, store_id: str, say: Callable[[str], None]
+) -> tuple[dict[str, Any], Array]:
+    """Adds the part of every node to the whole graph, and brings that into partition.order; (content of its graph.json,
+    the part of every node)."""
+    if config.order == NodeOrder.given:
+        return extend_shard(folder, assignment=assignment), assignment
+    say("bringing the whole graph into the order of its parts")
+    return order_by_parts(folder, assignment, store_id)
+
+
 def describe_partitioner(config: PartitionConfig) -> dict[str, Any]:
     """How parts were made, for the manifest: settings, and whose METIS it was."""
     library = STREAM_METIS if config.method == PartitionMethod.stream else None
@@ -137,13 +154,20 @@ def describe_partitioner(config: PartitionConfig) -> dict[str, Any]:
         library = choose_metis(config.backend)
     file = {"file_sha256": file_sha256(Path(config.file))} if config.file else {}
     metis = {"metis": library.version} if library else {}
-    return {"method": config.method, "balance": sorted(config.balances)} | metis | file
+    options = {name: getattr(config, name) for name in sorted(_STORE_OPTIONS - _unused_options(config))}
+    return {"method": config.method, "balance": sorted(config.balances)} | metis | file | options
+
+
+def _unused_options(config: PartitionConfig) -> set[str]:
+    defaults = PartitionConfig()
+    return {name for name in _STORE_OPTIONS if getattr(config, name) == getattr(defaults, name)}
 
 
 def _store_id(config: Config, content: dict[str, str], partitioner: dict[str, Any]) -> str:
     """Identifies the store by its settings, by whose METIS it was, and by the content of the user's files."""
     sections = (config.dataset, config.partition)
-    settings = [fingerprint(section, ignore=_NOT_OF_THE_GRAPH) for section in sections]
+    ignored = _NOT_OF_THE_GRAPH | _unused_options(config.partition)
+    settings = [fingerprint(section, ignore=ignored) for section in sections]
     settings.append(hashlib.sha256(json.dumps(partitioner).encode()).hexdigest()[:8])
     return "".join([*settings, f"{config.cluster.num_machines:04d}", *(digest[:8] for digest in content.values())])
 

@@ -55,6 +55,10 @@ def require_in_range(path: Path, graph: Graph, extra: Mapping[str, Array]) -> No
         parts = extra["assignment"]
         fits = parts.shape == (n,) and parts.dtype.kind == "i" and _within(parts, 0, n)
         require(fits, path, "assignment does not name a part for every node")
+    if "order" in extra:
+        order = extra["order"]
+        fits = order.shape == (n,) and order.dtype.kind == "i" and _within(order, 0, n)
+        require(fits and int(np.bincount(order).max()) == 1, path, "order does not name every node once")
 
 
 def _within(values: Array, low: int, high: int) -> bool:

@@ -8,6 +8,7 @@ A partition store, written by data/partition.py and read one folder at a time:
             graph.json     sizes, types and sha256 of the arrays beside it, task, metric, classes
             indptr.npy  indices.npy  features.npy  labels.npy  split.npy
             assignment.npy the part of every node
+            order.npy      with partition.order=parts: the number that every node has in the data
             node_names.npy  class_names.npy  feature_names.npy    the user's own, where the data has them
         part0/ … part<P-1>/
             graph.json  indptr.npy … split.npy     the subgraph of one machine, and all that it opens

@@ -1,5 +1,5 @@
 """What the peers' programs share: the settings that they are given, a clock that stops while a model is scored, rows
-like ours. Each program is started as `python -m bench.peers.NAME SETTINGS RANK`."""
+like ours. Each program is started as `python -m bench.peers.distdgl SETTINGS RANK` is."""
 
 import json
 import time

@@ -39,7 +39,7 @@ def test_the_kernel_of_gpus_agrees_and_a_wrong_one_does_not(
         monkeypatch.setattr(products, "transposed", kernel if device == "other" else right)
         return steps(name, graph, "cpu", on_device)
 
-    monkeypatch.setattr(gpu, "MODELS", ["sage", "gcn", "appnp"])
+    monkeypatch.setattr(gpu, "MODELS", {name: MODELS[name] for name in ("sage", "gcn", "appnp")})
     monkeypatch.setattr(gpu, "_step", step)
     monkeypatch.setattr(gpu, "_logits", lambda name, graph, device: torch.ones(1))
     assert [row.agrees for row in gpu.compare("other")] == [agrees] * 3

@@ -70,7 +70,7 @@ class PartitionConfig(Section):
     the memory, rounded to three digits. Models compute in float32 either way."""
     order: NodeOrder = NodeOrder.given
     """In which order the store keeps the whole graph: given (the data's), or parts: neighbours stand closer to each
-    other, so evaluation and sampling at the server take less time. Predictions come in the data's order either way."""
+    other. Predictions come in the data's order either way."""
 
     @property
     def balances(self) -> set[str]:

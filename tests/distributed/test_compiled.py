@@ -26,6 +26,7 @@ def draw(cache: Path) -> list[str]:
     return done.stdout.split("\n")[:2]
 
 
+@pytest.mark.full
 def test_a_process_loads_what_another_has_compiled(tmp_path: Path) -> None:
     assert draw(tmp_path) == ["[0, 1]", "0"]
     (folder,) = tmp_path.iterdir()

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pandas as pd
+import pytest
 
 from tests.helpers.jobs import REPOSITORY, finish, start
 
@@ -16,6 +17,7 @@ def example(name: str) -> str:
     return script
 
 
+@pytest.mark.full
 def test_the_examples_run_as_they_are_printed(tmp_path: Path) -> None:
     script = example("your own graph") + "\n" + example("a new graph")
     outcome = finish(start(["bash", "-euo", "pipefail", "-c", script], tmp_path), limit=240)

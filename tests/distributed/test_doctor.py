@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from llcg_dist.algorithms.registry import build_algorithm
 from llcg_dist.config.compose import load_config
 from llcg_dist.data.store import read_shard
@@ -36,6 +38,7 @@ def test_a_sound_job_and_one_with_the_parts_of_another(tmp_path: Path) -> None:
     assert "error cluster.num_machines=3, but the store has 2 part(s)" in outcome.out
 
 
+@pytest.mark.full
 def test_predicted_memory_is_what_a_job_takes(tmp_path: Path) -> None:
     """The correction dominates: the imports of a rank alone would not tell a good prediction from a bad one."""
     overrides = [*LARGE_CORRECTION, f"partition.root={tmp_path}/parts", f"run_dir={tmp_path}/run"]

@@ -95,6 +95,7 @@ def test_every_method_ends(root: Path, method: str) -> None:
     assert summary(run_dir)["stopped_early"]
 
 
+@pytest.mark.full
 def test_in_ranks(root: Path) -> None:
     quick = [*STOPPING, "early_stop.min_delta=0.9"]
     jobs = {

@@ -53,6 +53,7 @@ def test_under_plain_torchrun(undisturbed: Path) -> None:
     assert summary(run_dir)["peak_rss_mb_evaluator"] is not None
 
 
+@pytest.mark.full
 def test_rounds_whose_scores_are_not_there_survive_a_kill(undisturbed: Path) -> None:
     """The evaluator is stopped, rounds go on until its queue is full, and everything is killed: the rows of the rounds
     in the checkpoint are made when the run goes on."""

@@ -11,7 +11,7 @@ from tests.helpers.training import cut
 ADVICE = "; make room, and start the same command again"
 
 
-@pytest.mark.parametrize("kilobytes", [8, 64])
+@pytest.mark.parametrize("kilobytes", [8, pytest.param(64, marks=pytest.mark.full)])
 def test_training(tmp_path: Path, kilobytes: int) -> None:
     """64 kB are full after some rounds, 8 before the first."""
     parts = f"partition.root={tmp_path}/parts"

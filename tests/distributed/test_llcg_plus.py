@@ -64,10 +64,13 @@ def test_loopback_equals_processes(runs: Path, name: str) -> None:
     assert_loopback_equals_ranks(runs, name, *TINY, *JOBS[name])
 
 
-OUTER = [[*SCHEDULED, f"algorithm.server_optimizer={kind}"] for kind in ("momentum", "nesterov", "adam")]
+OUTER = {kind: [*SCHEDULED, f"algorithm.server_optimizer={kind}"] for kind in ("momentum", "nesterov", "adam")}
+LONG = [pytest.param(OUTER[kind], id=kind, marks=pytest.mark.full) for kind in ("nesterov", "adam")]
 
 
-@pytest.mark.parametrize("options", [*OUTER, MIXED], ids=["momentum", "nesterov", "adam", "mixed"])
+@pytest.mark.parametrize(
+    "options", [pytest.param(OUTER["momentum"], id="momentum"), pytest.param(MIXED, id="mixed"), *LONG]
+)
 def test_a_resumed_run_ends_with_the_same_bits(tmp_path: Path, options: list[str]) -> None:
     settings = [*TINY, *options, "num_rounds=6", "checkpoint.keep=10"]
     undisturbed = on_loopback(tmp_path, "undisturbed", *settings)

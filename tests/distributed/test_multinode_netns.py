@@ -84,6 +84,7 @@ def assert_each_says(outcomes: list[Outcome], text: str, code: int = 2) -> None:
 TWO = ["experiment=tiny", "cluster.num_machines=1", "cluster.join_timeout=30"]
 
 
+@pytest.mark.full
 def test_hosts_with_other_settings_are_told_which(three: list[Host], tmp_path: Path) -> None:
     store = store_of(tmp_path, *TWO)
     first = [place(store, tmp_path / "a", "manifest.json", "global"), "seed=7"]
@@ -94,6 +95,7 @@ def test_hosts_with_other_settings_are_told_which(three: list[Host], tmp_path: P
     )
 
 
+@pytest.mark.full
 def test_a_host_that_cannot_reach_the_head(three: list[Host], tmp_path: Path) -> None:
     three[1].unplug()
     try:

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from tests.helpers.jobs import finish
 from tests.helpers.netns import hosts, torchrun_on
 from tests.helpers.run_files import model_sizes, wire
@@ -11,6 +13,7 @@ P, ROUNDS = 4, 5
 JOB = ["experiment=tiny", f"cluster.num_machines={P}", f"num_rounds={ROUNDS}", "model.layers=3", "model.hidden=384"]
 
 
+@pytest.mark.full
 def test_sockets_and_interfaces_carry_what_the_ledger_says(tmp_path: Path) -> None:
     settings = [*JOB, f"partition.root={tmp_path}/parts", f"run_dir={tmp_path}/run", "cluster.audit=true"]
     cut(*settings)

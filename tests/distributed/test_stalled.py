@@ -47,7 +47,7 @@ def test_a_stuck_rank_is_named_and_the_job_ends(tmp_path: Path, rank: int, in_c:
     assert time.monotonic() - started < 120
 
 
-@pytest.mark.parametrize("rank", [0, 2])
+@pytest.mark.parametrize("rank", [pytest.param(0, marks=pytest.mark.full), 2])
 def test_an_exception_is_one_line_with_rank_and_part(tmp_path: Path, rank: int) -> None:
     outcome = own_model(tmp_path, rank, raises=True)
     assert outcome.code == 1

@@ -7,12 +7,15 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+
 from llcg_dist.config.compose import load_config
 from llcg_dist.data.partition import ensure_store
 from tests.helpers.killed_builds import STAGES
 from tests.unit.data.datasets.test_large_files import LITTLE, bytes_of, write_npy
 
 
+@pytest.mark.full
 def test_a_kill_in_any_stage_leaves_no_store_and_the_next_build_has_the_same_bits(tmp_path: Path) -> None:
     settings = [
         "dataset=files", *write_npy(tmp_path), f"dataset.memory={LITTLE}", "partition=stream",

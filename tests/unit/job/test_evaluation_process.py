@@ -117,7 +117,8 @@ def test_one_that_hangs_is_killed_at_the_end(process: EvaluationProcess, monkeyp
 ORPHAN = """
 import time
 from llcg_dist.job.evaluation_process import EvaluationProcess
-print(EvaluationProcess()._pid, flush=True)
+process = EvaluationProcess()  # kept: without its server's end it would end at once
+print(process._pid, flush=True)
 time.sleep(60)
 """
 
@@ -131,6 +132,8 @@ def test_it_does_not_outlive_its_parent() -> None:
     while b"evaluation_process" not in command.read_bytes() and time.monotonic() < end:
         time.sleep(0.01)
     assert b"evaluation_process" in command.read_bytes()
+    time.sleep(0.2)
+    assert is_alive(child)
     parent.kill()
     parent.wait(10)
     while is_alive(child) and time.monotonic() < end:

@@ -85,6 +85,7 @@ def test_a_killed_evaluator_is_named_and_the_job_goes_on(undisturbed: Path) -> N
     assert "the process that evaluates was killed by signal 9 (SIGKILL)" in outcome.err + outcome.out
 
 
+@pytest.mark.full
 def test_auto_changes_which_rounds_are_scored_and_nothing_else(undisturbed: Path) -> None:
     folders, run_dir = settings(undisturbed, "auto")
     outcome = llcg("train", *JOB, *folders, "evaluate.process=on", "evaluate.every=auto")

@@ -80,7 +80,7 @@ def started(tmp_path: Path) -> Job:
 
 
 @pytest.mark.alone
-@pytest.mark.parametrize("rank", [0, 2])
+@pytest.mark.parametrize("rank", [pytest.param(0, marks=pytest.mark.full), 2])
 def test_a_killed_rank_ends_the_job_and_is_named(tmp_path: Path, rank: int) -> None:
     job = started(tmp_path)
     os.kill(ranks_of(job)[rank], signal.SIGKILL)
@@ -91,7 +91,9 @@ def test_a_killed_rank_ends_the_job_and_is_named(tmp_path: Path, rank: int) -> N
 
 
 @pytest.mark.alone
-@pytest.mark.parametrize(("signal_", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(
+    ("signal_", "code"), [pytest.param(signal.SIGINT, 130, marks=pytest.mark.full), (signal.SIGTERM, 143)]
+)
 def test_a_signal_ends_every_process(tmp_path: Path, signal_: signal.Signals, code: int) -> None:
     job = started(tmp_path)
     job.send_signal(signal_)

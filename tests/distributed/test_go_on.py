@@ -163,7 +163,7 @@ FAULTS: list[Callable[[Trial], None]] = [
     *(killed, late, stopped_for_good, server_killed, two_killed, killed_again, stopped_for_a_while),
     *(checkpoints_lost, disk_full),
 ]
-TRIALS = [pytest.param(seed, marks=[pytest.mark.full] if seed > 1 else []) for seed in range(91)]
+TRIALS = [pytest.param(seed, marks=[pytest.mark.full] if seed > 0 else []) for seed in range(91)]
 """Those of test_go_on_links.py make them a hundred."""
 
 
@@ -181,6 +181,7 @@ def test_the_run_goes_on(root: Path, tmp_path: Path, seed: int) -> None:
         trial.finish()
 
 
+@pytest.mark.full
 def test_too_few_machines_end_the_job_in_one_line(root: Path, tmp_path: Path) -> None:
     settings = [f"partition.root={root}/parts", f"run_dir={tmp_path}/run", f"cluster.min_machines={MACHINES}"]
     job = start_llcg("train", *JOB, *settings)

@@ -56,7 +56,7 @@ def test_a_rank_killed_at_any_moment_changes_nothing(undisturbed: Path, tmp_path
     assert again >= done - 1, "more than one finished round was repeated"
 
 
-@pytest.mark.parametrize("process_group", [False, True])
+@pytest.mark.parametrize("process_group", [False, pytest.param(True, marks=pytest.mark.full)])
 def test_a_killed_launcher_leaves_no_writer_and_the_job_goes_on(
     undisturbed: Path, tmp_path: Path, process_group: bool
 ) -> None:

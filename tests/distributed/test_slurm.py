@@ -70,6 +70,7 @@ def test_a_slurm_job_with_a_mistake_fails_and_says_why(slurm: Slurm, tmp_path: P
     assert not (tmp_path / "runs").exists()
 
 
+@pytest.mark.full
 def test_llcg_slurm_submits_a_job_with_the_resources_that_it_computes(slurm: Slurm, tmp_path: Path) -> None:
     """From a folder with presets of its own; the parts are on disk, so that the memory is known."""
     (tmp_path / "presets" / "experiment").mkdir(parents=True)

@@ -48,6 +48,7 @@ def test_a_killed_sweep_of_twelve_runs_only_the_missing_jobs(tmp_path: Path) -> 
     assert "algorithm.K=1,2,4" in overrides
 
 
+@pytest.mark.full
 def test_failed_jobs_are_listed_and_stop_no_other(tmp_path: Path) -> None:
     """The first is a mistake, the second diverges, the third does well; half of them have no such method."""
     rates = ["train.local_lr=0,1e30,0.01", "train.optimizer=sgd"]

@@ -69,6 +69,7 @@ def test_the_batch_script_calls_the_installed_python(installed: Path, folder: Pa
     assert "this is not a SLURM job" in line
 
 
+@pytest.mark.full
 def test_ranks_find_the_users_presets_and_modules(installed: Path, folder: Path) -> None:
     """A relative --config-dir, two machines; to go on, the run needs no folder of presets."""
     settings = ["dataset.nodes=300", "dataset.features=8", "logger=wandb", "run_dir=runs/a"]

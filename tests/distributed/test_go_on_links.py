@@ -74,8 +74,12 @@ class Trial:
         assert model_bytes(replayed) == model_bytes(self.run_dir)
 
 
-FAULTS: dict[Callable[[Trial], None], list[str]] = {cut_link: [], slow_link: [DEADLINE], short_cut: [DEADLINE]}
-"""And their settings."""
+FAULTS: dict[Callable[[Trial], None], list[str]] = {
+    cut_link: [],
+    slow_link: [DEADLINE, "model.hidden=256"],
+    short_cut: [DEADLINE],
+}
+"""And their settings: a model that is small crosses a slow link in no time."""
 
 
 @pytest.mark.parametrize("seed", range(9))

@@ -71,11 +71,11 @@ fuzz: setup  ## 100,000 damaged inputs: every one loads or ends with our own err
 	LLCG_FUZZ_INPUTS=100000 $(BIN)/pytest -n 2 tests/fuzz --timeout 7200
 
 BENCHES := $(addprefix bench.,sampling local_step own_model evaluation order exchange star sealing rounds go_on waiting startup scale slow_network) studies.labor_curve
-bench: setup  ## every ratio of docs/performance.md, measured again (wants an idle machine and root for network namespaces)
+bench: setup  ## every ratio of docs/studies/performance.md, measured again (wants an idle machine and root for network namespaces)
 	set -e; for part in $(BENCHES); do $(BIN)/python -m $$part; done
 
 DATA ?= data
-accuracy: setup  ## the tables of docs/accuracy.md, resumable (DATA=folder with Amazon/ Planetoid/ Hetero/; two hours)
+accuracy: setup  ## the tables of docs/studies/accuracy.md, resumable (DATA=folder with Amazon/ Planetoid/ Hetero/; two hours)
 	$(BIN)/python -W ignore -m studies.accuracy --data "$(DATA)"
 
 clean:  ## remove the virtual environment and caches (runs and partitions stay)

@@ -1,7 +1,7 @@
 """What every part of `make bench` shares: contenders take turns, claims are ratios, figures land in one place.
 
 A part (`bench/local_step.py`, …) times its contenders with `interleaved`, states what it claims as `Claim`s, and hands
-both to `publish`: into bench/results.json, and into the section of docs/performance.md between the markers
+both to `publish`: into bench/results.json, and into the section of docs/studies/performance.md between the markers
 
     <!-- bench:NAME -->
     <!-- /bench:NAME -->
@@ -24,7 +24,7 @@ from llcg_dist.data.atomic_files import write_bytes, write_json
 from llcg_dist.records.console import say
 
 RESULTS = Path(__file__).with_name("results.json")
-PAGE = Path(__file__).parent.parent / "docs" / "performance.md"
+PAGE = Path(__file__).parent.parent / "docs" / "studies" / "performance.md"
 
 
 @dataclass(frozen=True)

@@ -39,7 +39,7 @@ MACHINES = 4
 SHARE = 0.95
 """The target: this share of the best validation score of `single`."""
 ROUNDS = 10
-FIGURE = Path("figures") / "slow_network.png"
+FIGURE = Path("..") / "figures" / "slow_network.png"
 
 # Reddit's width of features, classes and split; the paper's model for it (SBSBS, hidden 256) and its fan-out. The same
 # for every method, BatchNorm statistics included.

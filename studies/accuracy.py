@@ -1,4 +1,4 @@
-"""The evidence of docs/accuracy.md: every method and every ingredient of llcg_plus, on six graphs, over seeds.
+"""The evidence of docs/studies/accuracy.md: every method and every ingredient of llcg_plus, on six graphs, over seeds.
 
     python -m studies.accuracy --data FOLDER [--seeds 5] [--fewer-seeds 3] [--workers 2] [--out runs/accuracy]
                              [--graphs cora tolokers ...] [--part core|more|ablation|axes ...] [--spot | --publish]
@@ -6,7 +6,7 @@
 FOLDER holds Planetoid/, Hetero/ and Amazon/ as PyG's classes expect them; without it only synthetic graphs are run.
 Runs are on loopback, which has the bits of real processes: --spot runs a few of them over processes and compares.
 Finished runs are kept and not repeated, so an interrupted call can be continued; <out>/tables.md is written from those
-there are, and --publish puts them into docs/accuracy.md instead of training. The grid is studies/accuracy_grid.py.
+there are, and --publish puts them into docs/studies/accuracy.md instead of training. The grid is studies/accuracy_grid.py.
 """
 
 import argparse
@@ -25,7 +25,7 @@ from studies.accuracy_runs import Runs
 from studies.accuracy_tables import tables
 from studies.pool import run_all
 
-PAGE = Path(__file__).parent.parent / "docs" / "accuracy.md"
+PAGE = Path(__file__).parent.parent / "docs" / "studies" / "accuracy.md"
 
 
 def main() -> None:
@@ -38,7 +38,7 @@ def main() -> None:
     parser.add_argument("--graphs", nargs="*", choices=[*GRAPHS], default=[*GRAPHS])
     parser.add_argument("--part", nargs="*", choices=[*PARTS], default=[*PARTS])
     parser.add_argument("--spot", action="store_true", help="compare a few cells with real processes")
-    parser.add_argument("--publish", action="store_true", help="write docs/accuracy.md from the runs there are")
+    parser.add_argument("--publish", action="store_true", help="write docs/studies/accuracy.md from the runs there are")
     arguments = parser.parse_args()
     graphs = [graph for graph in arguments.graphs if arguments.data or graph not in FOLDERS]
     jobs = [

@@ -1,4 +1,4 @@
-"""The runs behind docs/accuracy.md: which method on which graph with which settings, and in which order."""
+"""The runs behind docs/studies/accuracy.md: which method on which graph with which settings, and in which order."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""S=auto against fixed S, over seeds and two ways to cut: the table of docs/diagnostics.md.
+"""S=auto against fixed S, over seeds and two ways to cut: the table of docs/studies/diagnostics.md.
 
     python -m studies.auto_s --data FOLDER [--seeds 0 1 2] [--cells synthetic-metis ...] [--S 0 1 auto] [--workers 2]
                             [--out runs/auto_s] [--publish] [overrides...]
@@ -28,7 +28,7 @@ CELLS = {
 }
 QUIET = ["logger=none", "evaluate.every=1000"]
 """The last model is evaluated in any case; no other score is read here."""
-PAGE = Path(__file__).parent.parent / "docs" / "diagnostics.md"
+PAGE = Path(__file__).parent.parent / "docs" / "studies" / "diagnostics.md"
 CLOSE = 0.5
 """Points of validation score that count as equal."""
 
@@ -41,7 +41,7 @@ def main() -> None:
     parser.add_argument("--S", nargs="+", default=[*FIXED, "auto"])
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--out", type=Path, default=Path("runs/auto_s"))
-    parser.add_argument("--publish", action="store_true", help="write docs/diagnostics.md too")
+    parser.add_argument("--publish", action="store_true", help="write docs/studies/diagnostics.md too")
     arguments, overrides = parser.parse_known_args()
     root = {"computers": [f"dataset.root='{arguments.data / 'Amazon'}'"]}
     common = [*QUIET, f"partition.root='{arguments.out / 'partitions'}'", *overrides]

@@ -1,4 +1,4 @@
-"""The paper's figures in their small versions: the pictures and numbers of docs/figures.md.
+"""The paper's figures in their small versions: the pictures and numbers of docs/studies/figures.md.
 
     python -m studies.figures [--only fig5_k fig9_minibatch] [--runs runs/figures] [--out docs/figures] [overrides...]
 

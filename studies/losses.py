@@ -37,8 +37,10 @@ def main() -> None:
     parser.add_argument("--graphs", nargs="*", choices=GRAPHS, default=["computers", "homophily 0.5"])
     arguments = parser.parse_args()
     seeds = range(FIRST_SEED, FIRST_SEED + arguments.seeds)
+    # Where nobody is lost nobody stands in: one run for both ways.
     cells = {
-        (graph, method, lost, seed): arguments.out / f"{graph}/{method}/{lost}-{seed}".replace(" ", "_")
+        (graph, method, lost, seed): arguments.out
+        / f"{graph}/{method if lost else method.split(',')[0]}/{lost}-{seed}".replace(" ", "_")
         for seed in seeds
         for graph in arguments.graphs
         for lost in LOST
@@ -65,7 +67,8 @@ def settings(data: Path, out: Path, graph: str, method: str, lost: int, seed: in
     root = [quoted_override("dataset.root", str(data / FOLDERS[graph]))] if graph in FOLDERS else []
     parts = quoted_override("partition.root", str(out / "partitions" / graph.replace(" ", "_")))
     going_on = ["cluster.on_loss=go_on", quoted_override("cluster.script", str(script(out, lost, seed)))]
-    return [*COMMON, f"num_rounds={ROUNDS}", *GRAPHS[graph], *root, *METHODS[method], *going_on, f"seed={seed}", parts]
+    rounds = [f"num_rounds={ROUNDS}", f"evaluate.every={ROUNDS}", "evaluate.both_statistics=false"]
+    return [*COMMON, *rounds, *GRAPHS[graph], *root, *METHODS[method], *going_on, f"seed={seed}", parts]
 
 
 def final_score(folder: Path) -> float:

@@ -1,4 +1,4 @@
-"""Three real graphs on one machine, over seeds: the table of docs/reproduce.md.
+"""Three real graphs on one machine, over seeds: the table of docs/studies/reproduce.md.
 
     python -m studies.real_graphs --data FOLDER [--seeds 5] [--out runs/real_graphs] [overrides...]
 

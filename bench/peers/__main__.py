@@ -1,12 +1,13 @@
 """Seconds to the same score with the peers' own programs and with ours, on hosts behind slow links:
 
-    python -m bench.peers [--rates 100 1000] [--programs llcg distdgl] [--repeats 3] [--out runs/peers] [--tiny]
+    python -m bench.peers [--rates 100 1000] [--programs llcg distdgl] [--repeats 3] [--limit 100] [--out runs/peers]
 
 Graph, links and target are those of bench/slow_network.py: four machines (and a server, if a program has one), each a
 network namespace behind a link of so many Mbit/s. The peers are their registry packages: DistDGL beside our torch,
-Flower in an environment of its own that the bench makes, PyG under torch's DDP. A peer runs with our batch and learning
-rate and with those of its own example; the better counts. Seconds are those of training: every clock stands still while
-a model is scored, but ours, which scores beside its rounds. Needs root and iproute2. Finished runs stay in `--out`.
+Flower in an environment of its own that the bench makes, PyG under torch's DDP. A peer first runs with our batch and
+learning rate and with those of its own example; the better of the two is repeated and counts. Seconds are those of
+training: every clock stands still while a model is scored, but ours, which scores beside its rounds. A run that is not
+there after `--limit` seconds is given up. Needs root and iproute2. Finished runs stay in `--out`.
 """
 
 import argparse
@@ -16,16 +17,19 @@ import sys
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
+from dataclasses import asdict
 from pathlib import Path
 
 from tests.helpers.jobs import Job, finish, llcg, printed
 from tests.helpers.netns import Host, hosts
 
-from bench.harness import Spread, publish, table
+from bench.harness import publish
 from bench.peers.common import Settings
 from bench.peers.memory import PeakMemory
 from bench.peers.programs import OURS, PEERS, start_ours, start_peer
+from bench.peers.tables import KINDS, THEIRS, Result, better_settings, claims, markdown
 from bench.slow_network import MACHINES, RATES, SETTINGS, SHARE, read_rows
+from bench.time_to_target import Outcome
 from llcg_dist.config.compose import load_config
 from llcg_dist.data.atomic_files import write_json
 from llcg_dist.data.derived import DataAccess
@@ -33,7 +37,6 @@ from llcg_dist.data.partition import ensure_store
 from llcg_dist.records.console import say
 
 _TINY = ["dataset.nodes=1500", "dataset.features=16", "dataset.classes=4", "model.hidden=16", "num_rounds=4"]
-_HEADINGS = ["Mbit/s", "program", "settings", "seconds to the target", "MB sent", "peak MB of a host"]
 
 
 class Bench:
@@ -54,9 +57,8 @@ class Bench:
             write_json(path, {"single": best, "target": SHARE * best})
         return float(json.loads(path.read_text())["target"])
 
-    def measure(self, rate: int, repeat: int, name: str, theirs: bool) -> None:
+    def measure(self, rate: int, repeat: int, name: str, kind: str) -> None:
         """One run, unless it is there already."""
-        kind = "theirs" if theirs else "ours"
         folder = self._out / f"{rate}" / f"{repeat}" / f"{name}-{kind}"
         if (folder / "result.json").exists():
             return
@@ -69,15 +71,18 @@ class Bench:
             if name in OURS:
                 jobs = start_ours(name, found, folder, [*self._overrides, f"seed={repeat}"])
             else:
-                jobs = start_peer(name, found, self._settings(folder, found, repeat), theirs)
+                jobs = start_peer(name, found, self._settings(folder, found, repeat), kind == THEIRS)
             self._follow(name, jobs, folder, memory)
             sent = sum(host.sent_bytes() for host in found) - sum(before)
-        rows = read_rows(folder)
-        reached = any(row["val_score"] >= self._target for row in rows)
-        seconds = sum(row["seconds_round"] for row in rows)
-        result = {"reached": reached, "seconds": seconds, "megabytes": sent / 1e6, "peak_mb": max(memory.peaks)}
-        write_json(folder / "result.json", result | {"rate": rate, "program": name, "settings": kind})
-        say(f"{rate} Mbit/s, {name} ({kind}), repeat {repeat}: {result}")
+        outcome = Outcome.of(read_rows(folder), self._target)
+        result = Result(
+            rate, repeat, name, kind, outcome.reached, outcome.seconds, outcome.best, sent / 1e6, max(memory.peaks)
+        )
+        write_json(folder / "result.json", asdict(result))
+        say(str(result))
+
+    def results(self) -> list[Result]:
+        return [Result(**json.loads(path.read_text())) for path in sorted(self._out.glob("*/*/*/result.json"))]
 
     def _settings(self, folder: Path, found: Sequence[Host], seed: int) -> Settings:
         config, head = self._config, found[0].address
@@ -109,18 +114,12 @@ class Bench:
         return spent >= self._limit or any(row["val_score"] >= self._target for row in rows)
 
     def report(self, tiny: bool) -> None:
-        results = [json.loads(path.read_text()) for path in sorted(self._out.glob("*/*/*/result.json"))]
-        rows = []
-        for rate, name, kind in dict.fromkeys((r["rate"], r["program"], r["settings"]) for r in results):
-            of = [r for r in results if (r["rate"], r["program"], r["settings"]) == (rate, name, kind)]
-            spreads = [Spread.of([r[key] for r in of]) for key in ("seconds", "megabytes", "peak_mb")]
-            reached = "" if all(r["reached"] for r in of) else " (not reached)"
-            rows.append([str(rate), name, kind, f"{spreads[0]}{reached}", str(spreads[1]), str(spreads[2])])
-        text = f"Target: {100 * self._target:.1f} % validation accuracy.\n\n{table(_HEADINGS, rows)}"
+        results = self.results()
+        text = f"Target: {100 * self._target:.1f} % validation accuracy.\n\n{markdown(results)}"
         if tiny:
             say(text)
         else:
-            publish("peers", text, [], {"target": self._target, "runs": results})
+            publish("peers", text, claims(results), {"target": self._target, "runs": [asdict(r) for r in results]})
 
 
 def main() -> int:
@@ -129,15 +128,15 @@ def main() -> int:
     parser.add_argument("--programs", nargs="+", choices=[*OURS, *PEERS], default=[*OURS, *PEERS])
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--out", type=Path, default=Path("runs/peers"))
-    parser.add_argument("--limit", type=float, default=600, help="seconds of training until a run is given up")
+    parser.add_argument("--limit", type=float, default=100, help="seconds of training until a run is given up")
     parser.add_argument("--tiny", action="store_true", help="a graph of seconds, to see that everything starts")
     arguments = parser.parse_args()
     bench = Bench(arguments.out.resolve(), arguments.limit, arguments.tiny)
     for repeat in range(arguments.repeats):
         for rate in arguments.rates:
             for name in arguments.programs:
-                for theirs in (False, True) if name in PEERS else (False,):
-                    bench.measure(rate, repeat, name, theirs)
+                for kind in better_settings(bench.results(), rate, name) if repeat else KINDS[name in PEERS]:
+                    bench.measure(rate, repeat, name, kind)
     bench.report(arguments.tiny)
     return 0
 

@@ -34,7 +34,7 @@ PEERS = {
 }
 """Batch and learning rate of their own examples: DGL's distributed GraphSAGE; Flower's quickstart with our rate, as its
 own is for images; PyG's distributed sampling."""
-OURS = ("llcg", "llcg_plus", "ggs", "full_sync")
+OURS = ("llcg", "llcg_plus", "psgd_pa", "ggs", "full_sync")
 
 
 def start_ours(method: str, found: Sequence[Host], run_dir: Path, settings: Sequence[str]) -> list[Job]:

@@ -61,7 +61,7 @@ def test_every_second_round_is_measured_and_pays_one_gradient_a_machine(runs: Pa
 
 @pytest.mark.parametrize(("name", "round_"), [("measured", 2), ("measured", 4), ("measured_halo", 3)])
 def test_the_theorems_follow_from_what_is_measured(runs: Path, name: str, round_: int) -> None:
-    """The formulas of docs/diagnostics.md, worked out again; T counts local and correction steps."""
+    """The formulas of docs/studies/diagnostics.md, worked out again; T counts local and correction steps."""
     found = rows(runs / name)
     row, T = found[round_ - 1], sum(row["local_steps"] + row.get("S", 0) for row in found)
     assert min(row[key] for key in ("kappa_a_sq", "kappa_x_sq", "sigma_var_sq", "g_global", "lipschitz")) > 0

@@ -1,4 +1,4 @@
-"""The examples of docs/data.md, pasted into a shell as a reader would."""
+"""The examples of docs/guides/graph.md, pasted into a shell as a reader would."""
 
 from pathlib import Path
 
@@ -7,13 +7,13 @@ import pytest
 
 from tests.helpers.jobs import REPOSITORY, finish, start
 
-DOCS = REPOSITORY / "docs" / "data.md"
+DOCS = REPOSITORY / "docs" / "guides" / "graph.md"
 
 
 def example(name: str) -> str:
     _, _, rest = DOCS.read_text().partition(f"<!-- example: {name} -->\n```bash\n")
     script, end, _ = rest.partition("\n```\n")
-    assert end, f"docs/data.md has no example {name!r}"
+    assert end, f"docs/guides/graph.md has no example {name!r}"
     return script
 
 

@@ -45,7 +45,7 @@ def test_help_and_launchers_are_in_the_wheel(installed: Path, tmp_path: Path) ->
     page = run(installed, tmp_path, "llcg", "help", "data")
     assert (page.code, page.out.splitlines()[0], page.err) == (0, "# Data", "")
     topics = run(installed, tmp_path, "python", "-m", "llcg_dist", "help").out
-    assert all(f"\n  {path.stem} " in topics for path in (REPOSITORY / "docs").glob("*.md"))
+    assert all(f"\n  {path.stem} " in topics for path in (REPOSITORY / "docs").rglob("*.md"))
     usage = run(installed, tmp_path, "llcg", "multinode", "--help")
     assert (usage.code, usage.err) == (0, "")
     assert usage.out.startswith("usage: llcg multinode --head ADDRESS")

@@ -1,4 +1,4 @@
-"""A local step stays ahead of the same step in other hands; the figures themselves are in docs/performance.md.
+"""A local step stays ahead of the same step in other hands; the figures themselves are in docs/studies/performance.md.
 
 Processor time and the best of several turns: neither knows how busy the machine is.
 """

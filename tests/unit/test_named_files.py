@@ -16,7 +16,7 @@ ROOMS = sorted(path.name for path in PACKAGE.iterdir() if (path / "__init__.py")
 
 PROGRAMS = [path for room in ("src", "bench", "studies", "tests") for path in sorted((ROOT / room).rglob("*.py"))]
 PROGRAMS.remove(Path(__file__).resolve())  # it names what is missing
-PAGES = [*sorted((ROOT / "docs").glob("*.md")), ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "launch/README.md"]
+PAGES = [*sorted((ROOT / "docs").rglob("*.md")), ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "launch/README.md"]
 PRESETS = sorted((ROOT / "conf").rglob("*.yaml"))
 SCRIPTS = [ROOT / "Makefile", ROOT / ".ci/run", *sorted(set((ROOT / "launch").iterdir()) - set(PAGES))]
 
@@ -68,7 +68,7 @@ def prose(path: Path) -> Iterator[tuple[int, str]]:
 
 def is_there(name: str, path: Path) -> bool:
     """Below the root, the package, the folders of docs and launchers, or a folder around the file that names it."""
-    folders = (ROOT, PACKAGE, ROOT / "docs", ROOT / "docs" / "figures", ROOT / "launch", *path.parents)
+    folders = (ROOT, PACKAGE, ROOT / "docs", *(ROOT / "docs").iterdir(), ROOT / "launch", *path.parents)
     return name in WRITTEN or any((folder / name).exists() for folder in folders)
 
 

@@ -138,7 +138,7 @@ def test_the_wheel_holds_code_presets_documentation_and_what_they_read_and_nothi
 ) -> None:
     code = {path.relative_to(SOURCES.parent).as_posix() for path in SOURCES.rglob("*.py")}
     conf = {f"llcg_dist/{path.relative_to(ROOT).as_posix()}" for path in (ROOT / "conf").rglob("*.yaml")}
-    docs = {f"llcg_dist/{path.relative_to(ROOT).as_posix()}" for path in (ROOT / "docs").glob("*.md")}
+    docs = {f"llcg_dist/{path.relative_to(ROOT).as_posix()}" for path in (ROOT / "docs").rglob("*.md")}
     read = {f"llcg_dist/report/{name}" for name in ("page.css", "page.js", "table1.csv")}
     read |= {"llcg_dist/cli/launch/batch_job.sh"}
     read |= {"llcg_dist/py.typed", "llcg_dist/__init__.pyi"}

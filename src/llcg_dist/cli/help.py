@@ -14,7 +14,7 @@ from llcg_dist.config.own_files import preset_folders
 from llcg_dist.errors import UserError
 from llcg_dist.records.console import say
 
-_LINK = re.compile(r"(!?)\[([^\]]*)\]\((\w+)\.md(?:#[^)]*)?\)")
+_LINK = re.compile(r"(!?)\[([^\]]*)\]\((?:[\w.]+/)*(\w+)\.md(?:#[^)]*)?\)")
 _PICTURE = re.compile(r"^!\[.*\]\(.*\)\n", re.MULTILINE)
 
 
@@ -35,7 +35,7 @@ def show_help(arguments: Sequence[str]) -> int:
             say(f"  {topic.ljust(14)}{page.read_text().partition(chr(10))[0].lstrip('# ')}")
         say(f"\nPresets of a group: {', '.join(group for group in groups() if group not in USAGES)}")
         return 0
-    topic = arguments[0].removeprefix("docs/").removesuffix(".md")
+    topic = arguments[0].removesuffix(".md").rpartition("/")[2]
     if topic in pages():
         _show_page(topic)
     elif topic in USAGES:
@@ -51,7 +51,7 @@ def show_help(arguments: Sequence[str]) -> int:
 def pages() -> dict[str, Path]:
     """The pages of the documentation, by topic."""
     folder = Path(str(importlib.resources.files("llcg_dist.docs")))
-    return {path.stem: path for path in sorted(folder.glob("*.md"))}
+    return {path.stem: path for path in sorted(folder.rglob("*.md"))}
 
 
 def _show_page(topic: str) -> None:

@@ -39,7 +39,7 @@ size, cut edges and label skew of each.
 Trains: checks the settings, cuts the graph if its parts are missing, starts the server and the machines on this host
 and waits for them. The same command with the same run_dir goes on where it was stopped.
 
-  -m, --multirun         sweep: one job for each combination of key=a,b,c (llcg help launch)
+  -m, --multirun         sweep: one job for each combination of key=a,b,c (llcg help hosts)
   --cfg job              print the composed settings as YAML instead; --package SECTION: a section of them
   --info defaults        print the files that they come from instead
 
@@ -65,7 +65,7 @@ to each host's own disk, and the job's key to every host:
   host 3$ llcg multinode --head 10.0.0.1 --hosts 3 --here 2 cluster.num_machines=4 run_dir=a cluster.key_file=job.key
 
 The server runs where the full graph is, whichever host that is; machines take the parts that their disks hold
-(llcg partition --share). Exit codes are those of `llcg train`. More: llcg help launch.""",
+(llcg partition --share). Exit codes are those of `llcg train`. More: llcg help hosts.""",
     "slurm": """usage: llcg slurm [-] [--to FILE] [--submit] [options of sbatch] [key=value ...]
 
 Writes the batch script of a training job on SLURM, with the resources that its settings ask for and comments that say
@@ -80,7 +80,7 @@ why: 1+P ranks spread evenly over the nodes, the cores of each, and its memory w
   key=value          as for `llcg train`; run_dir is runs/slurm-JOBID unless it is set
 
 Submit from a folder that all nodes see. A sweep: llcg train -m hydra/launcher=submitit_slurm.
-More: llcg help launch.""",
+More: llcg help hosts.""",
     "doctor": """usage: llcg doctor [--ranks-here=N] [key=value ...]
        llcg doctor --gpu
 
@@ -106,7 +106,7 @@ what parts lose. Keys that you set are kept; the parts stay in partition.root. C
   --write FILE    keep the advised settings as a preset: DIR/experiment/x.yaml is then
                   llcg train --config-dir DIR experiment=x
 
-More: llcg help advise. `llcg train --help` lists the settings.""",
+More: llcg help settings. `llcg train --help` lists the settings.""",
     "report": """usage: llcg report PATH...
 
 Compares runs: each PATH is a run directory, a sweep, or any folder of them. Prints a table of scores, bytes and time,

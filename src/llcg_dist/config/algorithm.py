@@ -80,7 +80,7 @@ class AlgorithmConfig(Section):
     """Growth of the local steps: round r takes K*rho^r."""
     S: int | str = 0
     """Correction steps of the server a round: a number, auto (chosen every round), or fill (with correction=beside, as
-    many as fit beside the local steps); llcg help algorithms."""
+    many as fit beside the local steps); llcg help methods."""
     S_max: int = 16
     """The most correction steps that S=auto and S=fill take in a round."""
     correction: Correction = Correction.after

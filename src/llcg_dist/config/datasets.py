@@ -42,7 +42,7 @@ class PublishedConfig(DatasetConfig):
     """A published graph with one split of its own, read from files: flickr, reddit, yelp, ogbn-*, mag240m."""
 
     root: str = "data"
-    """Folder that the standard loader reads (`llcg help data` says what goes where)."""
+    """Folder that the standard loader reads (`llcg help graph` says what goes where)."""
 
 
 @dataclass

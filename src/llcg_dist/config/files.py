@@ -42,7 +42,7 @@ class ColumnsConfig(Section):
 
 @dataclass
 class FilesConfig(OwnDataConfig, BoundedConfig):
-    """The user's own graph; `llcg help data` has the formats and an example."""
+    """The user's own graph; `llcg help graph` has the formats and an example."""
 
     source: str = "files"
     name: str = "files"

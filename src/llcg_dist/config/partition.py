@@ -91,5 +91,5 @@ class PartitionConfig(Section):
         rule = "stream takes pymetis' METIS for its clusters; leave it out"
         self.require(not (streams and self.backend == PartitionBackend.dgl), "backend", rule)
         given = self.method == PartitionMethod.given
-        self.require(bool(self.file) or not given, "file", "must name a file with partition=given (llcg help data)")
+        self.require(bool(self.file) or not given, "file", "must name a file with partition=given (llcg help graph)")
         self.require(given or not self.file, "file", f"has no effect with partition={self.method}; use partition=given")

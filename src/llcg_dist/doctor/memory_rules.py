@@ -35,7 +35,7 @@ def check_memory(ranks: Sequence[RankMemory], total: int, free: int) -> list[Fin
     everything = private + mapped
     what = f"{len(ranks)} rank(s) need about {format_bytes(private)}, {format_bytes(everything)} with their files"
     advice = (
-        "spread the ranks over several hosts (llcg help launch), use fewer machines or a smaller model, "
+        "spread the ranks over several hosts (llcg help hosts), use fewer machines or a smaller model, "
         "or lower sampling.fanout, sampling.server_fanout and the batch sizes"
     )
     if private > MARGIN * total:

@@ -21,7 +21,7 @@ class NeighborSampler:
     source node, shared by all destination nodes of a layer, so that these mostly choose the same neighbours: as many
     neighbours per node, and far fewer distinct rows. Of a node's neighbours those with the smallest numbers are taken,
     exactly `fanouts[l]`; DGL's LABOR takes all below fanout/degree, which is `fanouts[l]` on average only, and
-    reaches lower accuracy (docs/performance.md).
+    reaches lower accuracy (docs/studies/performance.md).
     """
 
     def __init__(

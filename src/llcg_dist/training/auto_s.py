@@ -8,7 +8,7 @@ their update directions lowers the loss F of the full graph by at least
 and a correction step of the same length along ∇F lowers it by η/2 ‖v‖². So 1 − u is the share of a local step that does
 not lower the loss, and a run whose server takes one correction step for every local step that is lost descends for any
 u. The theorem sums over rounds: with K the mean number of local steps per round, every round takes S = K · (1 − u)
-correction steps, rounded down. docs/algorithms.md has the reasoning and its limits.
+correction steps, rounded down. docs/concepts/methods.md has the reasoning and its limits.
 """
 
 import dataclasses

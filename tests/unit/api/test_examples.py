@@ -1,4 +1,4 @@
-"""The examples of the docstrings and of docs/python.md run as they stand, and print what they say."""
+"""The examples of the docstrings and of docs/start/python.md run as they stand, and print what they say."""
 
 import doctest
 import re
@@ -18,7 +18,7 @@ DOCUMENTED = {
     "load": llcg_dist.load.__doc__,
     "Run": llcg_dist.Run.__doc__,
 }
-PAGE = REPOSITORY / "docs" / "python.md"
+PAGE = REPOSITORY / "docs" / "start" / "python.md"
 
 
 QUICK = {"cluster.backend": "loopback", "logger": "none", "partition": "random", "algorithm.K": 1}

@@ -1,4 +1,4 @@
-"""Every command and every block of docs/own.md works in a copy of examples/, on loopback and in one round."""
+"""Every command and every block of docs/guides/model.md works in a copy of examples/, on loopback and in one round."""
 
 import re
 import shutil
@@ -14,7 +14,7 @@ from tests.helpers.jobs import REPOSITORY
 from tests.helpers.run_files import summary
 from tests.helpers.training import train_in_process
 
-PAGE = (REPOSITORY / "docs" / "own.md").read_text()
+PAGE = (REPOSITORY / "docs" / "guides" / "model.md").read_text()
 COMMANDS = re.findall(r"^    llcg train (.*)$", PAGE, re.MULTILINE)
 QUICK = {"cluster.backend": "loopback", "num_rounds": 1, "algorithm.K": 1, "logger": "none", "partition": "random"}
 

@@ -41,7 +41,7 @@ def test_messages_name_no_file_that_an_installed_package_lacks() -> None:
 
 def test_the_topics_that_messages_name_are_there(capsys: pytest.CaptureFixture[str]) -> None:
     named = {topic for _, text in MESSAGES for topic in re.findall(r"llcg help ([a-z]\w*)", text)}
-    assert {"data", "launch", "algorithms"} <= named
+    assert {"graph", "hosts", "methods"} <= named
     for topic in named:
         assert run(["help", topic]) == 0, topic
 
@@ -67,7 +67,7 @@ def test_every_command_has_its_usage_and_stands_in_the_list(capsys: pytest.Captu
 def test_help_lists_all_pages(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["help"]) == 0
     shown = capsys.readouterr().out
-    assert set(pages()) == {path.stem for path in (ROOT / "docs").glob("*.md")}
+    assert set(pages()) == {path.stem for path in (ROOT / "docs").rglob("*.md")}
     assert all(f"\n  {topic} " in shown for topic in pages())
 
 
@@ -82,7 +82,7 @@ def test_a_page_points_to_others_by_the_command_that_shows_them(capsys: pytest.C
 
 @pytest.mark.parametrize(
     ("topic", "beginning"),
-    [("docs/data.md", "# Data\n"), ("doctor", "usage: llcg doctor"), ("experiment", "experiment=figures/fig10_mlp ")],
+    [("docs/guides/graph.md", "# Data\n"), ("doctor", "usage: llcg doctor"), ("experiment", "experiment=figures/fig10_mlp ")],
 )
 def test_what_else_is_a_topic(topic: str, beginning: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["help", topic]) == 0
@@ -90,5 +90,5 @@ def test_what_else_is_a_topic(topic: str, beginning: str, capsys: pytest.Capture
 
 
 def test_a_topic_that_is_nearly_right(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["help", "lanch"]) == 2
-    assert capsys.readouterr().err.endswith("`llcg help` lists them; did you mean launch?\n")
+    assert run(["help", "securty"]) == 2
+    assert capsys.readouterr().err.endswith("`llcg help` lists them; did you mean security?\n")

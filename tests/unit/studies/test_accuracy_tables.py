@@ -1,4 +1,4 @@
-"""The statistics behind docs/accuracy.md, by hand, and the grid that it comes from."""
+"""The statistics behind docs/studies/accuracy.md, by hand, and the grid that it comes from."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""The line of docs/diagnostics.md that says whether S=auto meets its aim, by hand."""
+"""The line of docs/studies/diagnostics.md that says whether S=auto meets its aim, by hand."""
 
 import json
 from pathlib import Path

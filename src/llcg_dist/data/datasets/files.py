@@ -1,4 +1,4 @@
-"""dataset=files: the user's own graph from files of edges, features, labels and an optional split (docs/data.md).
+"""dataset=files: the user's own graph from files of edges, features, labels and an optional split (docs/guides/graph.md).
 
 The file of features determines the set of nodes; the other files refer to them by the same ids.
 """
@@ -82,7 +82,7 @@ def _read_unlabelled(config: FilesConfig, workspace: Workspace) -> tuple[NodeIds
 def _path(config: FilesConfig, setting: str) -> Path:
     path = getattr(config, setting)
     if path is None:
-        raise UserError(f"dataset.{setting}: must name a file with dataset=files (llcg help data)")
+        raise UserError(f"dataset.{setting}: must name a file with dataset=files (llcg help graph)")
     return Path(path)
 
 

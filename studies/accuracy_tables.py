@@ -1,4 +1,4 @@
-"""From runs to the tables of docs/studies/accuracy.md: means, deviations, and paired differences with their standard errors."""
+"""From runs to the tables of docs/studies/accuracy.md: means, deviations, paired differences with standard errors."""
 
 import math
 import statistics

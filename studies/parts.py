@@ -6,8 +6,8 @@
 Four graphs, eight machines, 25 rounds, with the settings of studies.accuracy. Every seed has parts of its own, so that
 no score hangs on one cut. Scores are with the METIS of this environment (partition.backend=auto), cut, balance and
 skew with every library's that is installed. FOLDER holds Amazon/, Planetoid/ and Hetero/ as PyG's classes expect them.
-Finished runs are kept (studies/pool.py). All ways and graphs go to one table of docs/studies/performance.md, and stream beside
-METIS to another.
+Finished runs are kept (studies/pool.py). All ways and graphs go to one table of docs/studies/performance.md, and stream
+beside METIS to another.
 """
 
 import argparse

@@ -2,8 +2,8 @@
 
     python -m studies.seeds [--seeds 5] [--methods llcg ggs] [--out runs/seeds] [overrides...]
 
-Prints the table of docs/studies/reproduce.md and writes the curves to <out>/report/curves.png. Finished runs are kept and not
-repeated, so that an interrupted call can be continued.
+Prints the table of docs/studies/reproduce.md and writes the curves to <out>/report/curves.png. Finished runs are kept
+and not repeated, so that an interrupted call can be continued.
 """
 
 import argparse

@@ -16,7 +16,7 @@ ROOMS = sorted(path.name for path in PACKAGE.iterdir() if (path / "__init__.py")
 
 PROGRAMS = [path for room in ("src", "bench", "studies", "tests") for path in sorted((ROOT / room).rglob("*.py"))]
 PROGRAMS.remove(Path(__file__).resolve())  # it names what is missing
-PAGES = [*sorted((ROOT / "docs").rglob("*.md")), ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "launch/README.md"]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "launch/README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 PRESETS = sorted((ROOT / "conf").rglob("*.yaml"))
 SCRIPTS = [ROOT / "Makefile", ROOT / ".ci/run", *sorted(set((ROOT / "launch").iterdir()) - set(PAGES))]
 

@@ -1,4 +1,4 @@
-"""dataset=files: the user's own graph from files of edges, features, labels and an optional split (docs/guides/graph.md).
+"""dataset=files: the user's own graph from files of edges, features, labels and a split (docs/guides/graph.md).
 
 The file of features determines the set of nodes; the other files refer to them by the same ids.
 """

@@ -6,7 +6,7 @@
 FOLDER holds Planetoid/, Hetero/ and Amazon/ as PyG's classes expect them; without it only synthetic graphs are run.
 Runs are on loopback, which has the bits of real processes: --spot runs a few of them over processes and compares.
 Finished runs are kept and not repeated, so an interrupted call can be continued; <out>/tables.md is written from those
-there are, and --publish puts them into docs/studies/accuracy.md instead of training. The grid: studies/accuracy_grid.py.
+there are, and --publish puts them into docs/studies/accuracy.md instead of training. Grid: studies/accuracy_grid.py.
 """
 
 import argparse

@@ -16,7 +16,8 @@ ROOMS = sorted(path.name for path in PACKAGE.iterdir() if (path / "__init__.py")
 
 PROGRAMS = [path for room in ("src", "bench", "studies", "tests") for path in sorted((ROOT / room).rglob("*.py"))]
 PROGRAMS.remove(Path(__file__).resolve())  # it names what is missing
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "launch/README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "launch/README.md")]
+PAGES += sorted((ROOT / "docs").rglob("*.md"))
 PRESETS = sorted((ROOT / "conf").rglob("*.yaml"))
 SCRIPTS = [ROOT / "Makefile", ROOT / ".ci/run", *sorted(set((ROOT / "launch").iterdir()) - set(PAGES))]
 

@@ -82,7 +82,7 @@ def test_a_page_points_to_others_by_the_command_that_shows_them(capsys: pytest.C
 
 @pytest.mark.parametrize(
     ("topic", "beginning"),
-    [("guides/graph.md", "# Data\n"), ("doctor", "usage: llcg doctor"), ("experiment", "experiment=figures/fig10_mlp ")],
+    [("docs/graph.md", "# Data\n"), ("doctor", "usage: llcg doctor"), ("experiment", "experiment=figures/fig10_mlp ")],
 )
 def test_what_else_is_a_topic(topic: str, beginning: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["help", topic]) == 0

@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 export OMP_NUM_THREADS ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo figures lint test test-unit test-python smoke-python test-full fuzz bench accuracy clean
+.PHONY: help setup demo figures lint test test-unit test-python smoke-python test-full fuzz bench accuracy docs clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -78,5 +78,9 @@ DATA ?= data
 accuracy: setup  ## the tables of docs/studies/accuracy.md, resumable (DATA=folder with Amazon/ Planetoid/ Hetero/; two hours)
 	$(BIN)/python -W ignore -m studies.accuracy --data "$(DATA)"
 
+docs: setup  ## build the documentation site into site/, strictly: a warning or a dead link fails
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "open site/index.html"
+
 clean:  ## remove the virtual environment and caches (runs and partitions stay)
-	rm -rf $(VENV) .venv-3.* .pytest_cache .mypy_cache .ruff_cache .hypothesis build src/*.egg-info
+	rm -rf $(VENV) .venv-3.* .pytest_cache .mypy_cache .ruff_cache .hypothesis build site src/*.egg-info

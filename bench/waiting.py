@@ -1,10 +1,10 @@
 """Do eight machines wait for their server? In cluster time, with a core for each rank and one for the evaluator:
 
-    python -m bench.waiting [--size 4]
+    python -m bench.waiting [--size 1]
 
 - A graph of 50,000 nodes, evaluated every round: the server evaluates itself and corrects afterwards, against both
   beside the machines (evaluate.process, algorithm.correction=beside with S=fill).
-- ogbn-products' size divided by `size`, with the settings of bench.scale and evaluate.every=auto.
+- ogbn-products' size divided by `size`, with the settings of bench.scale and evaluate.every=auto (a quarter of an hour).
 
 Ranks share the cores of this host, so what is compared is CPU seconds (`cluster_seconds` of metrics.jsonl); the first
 and the last round are left out: kernels are loaded in the one, and the other waits until everything is evaluated.
@@ -34,11 +34,11 @@ Rows = list[dict[str, Any]]
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--size", type=int, default=4, help="what ogbn-products' size is divided by")
+    parser.add_argument("--size", type=int, default=1, help="what ogbn-products' size is divided by")
     size = parser.parse_args().size
     jobs = {f"50,000 nodes: {name}": [*SMALL, *settings] for name, settings in WAYS.items()}
     large = f"{NODES // size:,} nodes, evaluate.every=auto: both beside"
-    graph = [*PRODUCTS, f"dataset.nodes={NODES // size}"]
+    graph = [*PRODUCTS, f"dataset.nodes={NODES // size}", "partition=stream"]
     jobs[large] = [*graph, *TRAINING, *EIGHT, *BESIDE, "evaluate.every=auto"]
     found: dict[str, Rows] = {}
     with tempfile.TemporaryDirectory(prefix="llcg-bench-") as folder:

@@ -1,33 +1,40 @@
 """Is correction beside the machines as good as correction after them, and sooner?
 
-    python -m studies.beside --data FOLDER [--seeds 5] [--workers 2] [--out runs/beside] [--graphs NAME ...]
+    python -m studies.beside --data FOLDER [--tune] [--seeds 5] [--workers 2] [--out runs/beside] [--graphs NAME ...]
 
 The graphs and settings of studies/accuracy.py with 32 local steps a round, so that there is something to fill:
-llcg_plus as it is (S = 4, after), with S = 8 and with S = fill beside, and single. FOLDER holds Amazon/, Planetoid/ and
-Hetero/. On loopback; finished runs are kept (studies/pool.py).
+llcg_plus as it is (S = 4, after) and with S = fill beside, and single. FOLDER holds Amazon/, Planetoid/ and Hetero/. On
+loopback; finished runs are kept (studies/pool.py). `--tune` compares weights of the server's model on seed 0, which
+judges nothing, and publishes nothing.
 
 Time is cluster time with evaluation in a process of its own: the longest of the machines' local CPU seconds and of
 the server's steps beside them, and the correction that they wait for. single computes everything itself.
 """
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 from bench.harness import Claim, Spread, publish, table
 
 from llcg_dist.config.compose import quoted_override
+from llcg_dist.records.console import say
 from studies.accuracy_grid import COMMON, FIRST_SEED, FOLDERS, GRAPHS
 from studies.pool import run_all
 from studies.timed_runs import TimedRun as Run
 
-SINGLE, AFTER, EIGHT, FILL = "single", "after, S = 4", "beside, S = 8", "beside, S = fill"
+SINGLE, AFTER, FILL = "single", "after, S = 4", "beside, S = fill"
 METHODS = {
     SINGLE: ["algorithm=single"],
     AFTER: ["algorithm=llcg_plus"],
-    EIGHT: ["algorithm=llcg_plus", "algorithm.correction=beside", "algorithm.S=8"],
     FILL: ["algorithm=llcg_plus", "algorithm.correction=beside", "algorithm.S=fill"],
 }
+TUNED = {SINGLE: METHODS[SINGLE], AFTER: METHODS[AFTER]} | {
+    f"{FILL}, weight {weight}": [*METHODS[FILL], f"algorithm.server_weight={weight}"]
+    for weight in (0.25, 0.5, 0.75, 0.9)
+}
+TUNING_SEEDS = range(1)
 LOCAL_STEPS = 32
 NEARLY = 0.97
 """The share of single's best validation score whose time is taken."""
@@ -40,23 +47,27 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--out", type=Path, default=Path("runs/beside"))
     parser.add_argument("--graphs", nargs="*", choices=GRAPHS, default=list(GRAPHS))
+    parser.add_argument("--tune", action="store_true")
     arguments = parser.parse_args()
-    seeds = range(FIRST_SEED, FIRST_SEED + arguments.seeds)
+    methods = TUNED if arguments.tune else METHODS
+    seeds = TUNING_SEEDS if arguments.tune else range(FIRST_SEED, FIRST_SEED + arguments.seeds)
     folders = {
         (graph, method, seed): arguments.out / graph.replace(" ", "_") / method.replace(" ", "") / str(seed)
         for seed in seeds
         for graph in arguments.graphs
-        for method in METHODS
+        for method in methods
     }
-    run_all(
-        {folder: settings(arguments.data, arguments.out, *cell) for cell, folder in folders.items()}, arguments.workers
-    )
+    runs = {
+        folder: settings(arguments.data, arguments.out, graph, methods[method], seed)
+        for (graph, method, seed), folder in folders.items()
+    }
+    run_all(runs, arguments.workers)
     rows, claims = [], list[Claim]()
     for graph in arguments.graphs:
-        runs = {method: [Run(folders[graph, method, seed]) for seed in seeds] for method in METHODS}
-        targets = [NEARLY * run.best for run in runs[SINGLE]]
-        rows += [[graph, method, *columns(of, targets)] for method, of in runs.items()]
-        claims += claims_of(graph, runs, targets)
+        found = {method: [Run(folders[graph, method, seed]) for seed in seeds] for method in methods}
+        targets = [NEARLY * run.best for run in found[SINGLE]]
+        rows += [[graph, method, *columns(of, targets)] for method, of in found.items()]
+        claims += [] if arguments.tune else claims_of(graph, found, targets)
     head = [
         "graph",
         "correction",
@@ -66,13 +77,16 @@ def main() -> None:
         "cluster s",
         "s to 97 % of single",
     ]
-    publish("beside", table(head, rows), claims)
+    if arguments.tune:
+        say(table(head, rows))
+    else:
+        publish("beside", table(head, rows), claims)
 
 
-def settings(data: Path, out: Path, graph: str, method: str, seed: int) -> list[str]:
+def settings(data: Path, out: Path, graph: str, method: Sequence[str], seed: int) -> list[str]:
     root = [quoted_override("dataset.root", str(data / FOLDERS[graph]))] if graph in FOLDERS else []
     parts = quoted_override("partition.root", str(out / "partitions" / graph.replace(" ", "_")))
-    return [*COMMON, f"algorithm.K={LOCAL_STEPS}", *GRAPHS[graph], *root, *METHODS[method], f"seed={seed}", parts]
+    return [*COMMON, f"algorithm.K={LOCAL_STEPS}", *GRAPHS[graph], *root, *method, f"seed={seed}", parts]
 
 
 def columns(runs: list[Run], targets: list[float]) -> list[str]:

@@ -96,7 +96,16 @@ def settings(arguments: argparse.Namespace, graph: str, way: str, seed: int) -> 
     data, out, rounds = arguments.data, arguments.out, arguments.rounds
     root = [quoted_override("dataset.root", str(data / FOLDERS[graph]))] if graph in FOLDERS else []
     parts = quoted_override("partition.root", str(out / "partitions" / graph.replace(" ", "_")))
-    own = [*COMMON, f"num_rounds={rounds}", *GRAPHS[graph], *root, *WAYS[way], f"seed={seed}", parts]
+    own = [
+        *COMMON,
+        "evaluate.both_statistics=false",
+        f"num_rounds={rounds}",
+        *GRAPHS[graph],
+        *root,
+        *WAYS[way],
+        f"seed={seed}",
+        parts,
+    ]
     if "cluster.on_loss=go_on" in own:
         steps = build_algorithm(load_config(own)).local_steps()
         own += [quoted_override("cluster.script", str(script(out, steps, seed)))]

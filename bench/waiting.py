@@ -4,7 +4,7 @@
 
 - A graph of 50,000 nodes, evaluated every round: the server evaluates itself and corrects afterwards, against both
   beside the machines (evaluate.process, algorithm.correction=beside with S=fill).
-- ogbn-products' size divided by `size`, with the settings of bench.scale and evaluate.every=auto (a quarter of an hour).
+- ogbn-products' size divided by `size`, with the settings of bench.scale and evaluate.every=auto: minutes.
 
 Ranks share the cores of this host, so what is compared is CPU seconds (`cluster_seconds` of metrics.jsonl); the first
 and the last round are left out: kernels are loaded in the one, and the other waits until everything is evaluated.

@@ -32,17 +32,21 @@ class Outcome:
 
     @classmethod
     def of(cls, rows: Rows, target: float) -> "Outcome":
-        scores = [row["val_score"] for row in rows]
-        first = next((place for place, score in enumerate(scores) if score >= target), None)
-        counted = rows if first is None else rows[: first + 1]
+        counted = until(rows, target)
+        best = max((row["val_score"] for row in counted), default=0.0)
         rounds, seconds = len(counted), sum(row["seconds_round"] for row in counted)
         megabytes = sum(map(sent_bytes, counted)) / 1e6
-        best = max(scores[:rounds], default=0.0)
-        return cls(first is not None, seconds, rounds, best, seconds / max(rounds, 1), megabytes / max(rounds, 1))
+        return cls(best >= target, seconds, rounds, best, seconds / max(rounds, 1), megabytes / max(rounds, 1))
 
     @property
     def text(self) -> str:
         return f"{self.seconds:.1f}" if self.reached else f"not in {self.seconds:.0f}"
+
+
+def until(rows: Rows, target: float) -> Rows:
+    """The rows up to the first model that is good enough; all of them where none is."""
+    first = next((place for place, row in enumerate(rows) if row["val_score"] >= target), len(rows))
+    return rows[: first + 1]
 
 
 def times_sooner(method: Outcome, rival: Outcome) -> float:

@@ -29,7 +29,7 @@ from bench.peers.memory import PeakMemory
 from bench.peers.programs import OURS, PEERS, start_ours, start_peer
 from bench.peers.tables import KINDS, THEIRS, Result, better_settings, claims, markdown
 from bench.slow_network import MACHINES, RATES, SETTINGS, SHARE, read_rows
-from bench.time_to_target import Outcome
+from bench.time_to_target import until
 from llcg_dist.config.compose import load_config
 from llcg_dist.data.atomic_files import write_json
 from llcg_dist.data.derived import DataAccess
@@ -74,10 +74,9 @@ class Bench:
                 jobs = start_peer(name, found, self._settings(folder, found, repeat), kind == THEIRS)
             self._follow(name, jobs, folder, memory)
             sent = sum(host.sent_bytes() for host in found) - sum(before)
-        outcome = Outcome.of(read_rows(folder), self._target)
-        result = Result(
-            rate, repeat, name, kind, outcome.reached, outcome.seconds, outcome.best, sent / 1e6, max(memory.peaks)
-        )
+        rows = until(read_rows(folder), self._target)
+        best, seconds = max(row["val_score"] for row in rows), sum(row["seconds_round"] for row in rows)
+        result = Result(rate, repeat, name, kind, best >= self._target, seconds, best, sent / 1e6, max(memory.peaks))
         write_json(folder / "result.json", asdict(result))
         say(str(result))
 

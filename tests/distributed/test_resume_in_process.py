@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from llcg_dist.cli import main
 from llcg_dist.errors import UserError
 from tests.helpers.disks import small_disk
 from tests.helpers.resuming import JOB, ROUNDS, assert_undisturbed
@@ -59,6 +60,39 @@ def test_other_settings_are_refused_with_the_keys_that_differ(tmp_path: Path) ->
         on_loopback(tmp_path, "run", *TINY, "resume=never")
     with pytest.raises(UserError, match="resume=must"):
         on_loopback(tmp_path, "new", *TINY, "resume=must")
+
+
+def test_a_run_of_a_version_without_a_setting_goes_on(
+    undisturbed: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A setting that config.yaml does not have yet has its default, and the run ends with the same bits."""
+    run_dir = shutil.copytree(undisturbed, tmp_path / "run")
+    shutil.copytree(undisturbed.parent / "parts", tmp_path / "parts")
+    for path in (run_dir / "summary.json", run_dir / "model.pt", *run_dir.glob(f"checkpoints/*-r{ROUNDS:06d}-*")):
+        path.unlink()
+    settings = (run_dir / "config.yaml").read_text()
+    fewer = settings.replace("on_nonfinite: fail\n", "").replace("  aggregate: mean\n", "")
+    assert len(fewer.splitlines()) == len(settings.splitlines()) - 2
+    (run_dir / "config.yaml").write_text(fewer)
+    on_loopback(tmp_path, "run", *JOB, "resume=must")
+    assert f"going on after round {ROUNDS - 1}\n" in capsys.readouterr().out
+    assert_undisturbed(run_dir, undisturbed)
+    assert "on_nonfinite: fail\n" in (run_dir / "config.yaml").read_text()
+
+
+@pytest.mark.parametrize("file", ["config.yaml", "checkpoint"])
+def test_a_run_of_an_unknown_format_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str) -> None:
+    if file == "checkpoint":
+        monkeypatch.setattr("llcg_dist.job.checkpoint.stamped", lambda state: {"format": 7} | state)
+    run_dir = on_loopback(tmp_path, "run", *TINY)
+    if file == "config.yaml":
+        (run_dir / file).write_text((run_dir / file).read_text().replace("format: 1\n", "format: 7\n"))
+    before = {path: path.read_bytes() for path in run_dir.rglob("*") if path.is_file() and path.parent.name != "logs"}
+    with pytest.raises(UserError, match="format 7 is that of another version of llcg_dist"):
+        on_loopback(tmp_path, "run", *TINY, "num_rounds=9")
+    places = [f"partition.root={tmp_path}/parts", f"run_dir={run_dir}"]
+    assert main.run(["train", *TINY, *places, "num_rounds=9", "cluster.backend=loopback"]) == 2
+    assert {path: path.read_bytes() for path in before} == before
 
 
 def test_torn_checkpoints_are_passed_over(

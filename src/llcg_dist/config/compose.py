@@ -16,6 +16,7 @@ from llcg_dist.config.explain import explain
 from llcg_dist.config.keys import unknown_key
 from llcg_dist.config.own_files import preset_folders, register_own_presets
 from llcg_dist.config.rules import validate
+from llcg_dist.config.run_format import FORMAT_KEY, RUN_FORMAT
 from llcg_dist.config.schema import Config
 from llcg_dist.errors import UserError
 
@@ -59,8 +60,8 @@ def opened_conf() -> Iterator[None]:
 
 
 def to_yaml(config: Config) -> str:
-    """The settings as YAML, the content of a run's config.yaml."""
-    return OmegaConf.to_yaml(OmegaConf.structured(config))
+    """The content of a run's config.yaml: the number of its format, and the settings."""
+    return f"{FORMAT_KEY}: {RUN_FORMAT}\n{OmegaConf.to_yaml(OmegaConf.structured(config))}"
 
 
 def register_schema() -> None:

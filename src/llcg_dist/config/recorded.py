@@ -1,6 +1,7 @@
 """Settings as a run has recorded them (config.yaml). Whoever wrote the file, it is read as plain values and nothing in
 it is looked up or expanded; what is trained or predicted from it is checked as the settings of a new job are."""
 
+import dataclasses
 import io
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -13,6 +14,7 @@ from omegaconf.errors import OmegaConfBaseException
 from llcg_dist.config.datasets import DATASETS
 from llcg_dist.config.explain import explain
 from llcg_dist.config.rules import validate
+from llcg_dist.config.run_format import UNNUMBERED, take_format
 from llcg_dist.config.schema import Config
 from llcg_dist.errors import UserError, one_line
 
@@ -24,19 +26,21 @@ _SHOWN = 200
 
 
 def read_settings(path: Path) -> dict[str, Any]:
-    """The content of a config.yaml; raises UserError where it is not a mapping of plain values.
+    """The settings in a config.yaml; raises UserError where it is not a mapping of plain values, or its format unknown.
 
     Aliases, of which a small file can make a huge one, and interpolations such as ${oc.env:HOME} are refused.
     """
+    return _read(path)[0]
+
+
+def read_settings_to_resume(path: Path) -> dict[str, Any]:
+    """The same, with the default of every setting that the version which wrote the file did not have."""
+    settings, format_ = _read(path)
     try:
-        with path.open("rb") as file:
-            content = file.read(_MOST_BYTES + 1)
-        settings = _plain(content)
-    except FileNotFoundError:
-        raise UserError(f"{path}: no such file") from None
-    except (OSError, ValueError, RecursionError, yaml.YAMLError, OmegaConfBaseException) as error:
-        raise UserError(f"{path}: not the settings of a run ({one_line(error)[:_SHOWN]})") from None
-    return settings
+        schema = Config(dataset=DATASETS[settings["dataset"]["source"]]())
+    except (KeyError, TypeError):
+        return settings  # compared as they stand, they differ
+    return settings if format_ == UNNUMBERED else _with_defaults(settings, dataclasses.asdict(schema))
 
 
 def read_config(path: Path, locations: Mapping[str, str] | None = None) -> Config:
@@ -58,6 +62,28 @@ def read_config(path: Path, locations: Mapping[str, str] | None = None) -> Confi
     except UserError as error:
         raise UserError(f"{path}: {error}") from None
     return config
+
+
+def _read(path: Path) -> tuple[dict[str, Any], int]:
+    """(settings, format)"""
+    try:
+        with path.open("rb") as file:
+            content = file.read(_MOST_BYTES + 1)
+        settings = _plain(content)
+    except FileNotFoundError:
+        raise UserError(f"{path}: no such file") from None
+    except (OSError, ValueError, RecursionError, yaml.YAMLError, OmegaConfBaseException) as error:
+        raise UserError(f"{path}: not the settings of a run ({one_line(error)[:_SHOWN]})") from None
+    return settings, take_format(settings, str(path))
+
+
+def _with_defaults(settings: dict[str, Any], defaults: dict[str, Any]) -> dict[str, Any]:
+    inner = {
+        key: _with_defaults(value, defaults[key])
+        for key, value in settings.items()
+        if isinstance(value, dict) and isinstance(defaults.get(key), dict)
+    }
+    return defaults | settings | inner
 
 
 def _plain(content: bytes) -> dict[str, Any]:

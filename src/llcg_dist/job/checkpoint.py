@@ -22,6 +22,7 @@ from typing import Any
 
 import torch
 
+from llcg_dist.config.run_format import stamped, take_format
 from llcg_dist.errors import UserError
 
 log = logging.getLogger(__name__)
@@ -180,7 +181,7 @@ class CheckpointWriter:
     ) -> int:
         """Saves a round, due or not; returns the bytes."""
         buffer = io.BytesIO()
-        torch.save(state(), buffer)
+        torch.save(stamped(state()), buffer)
         content = buffer.getvalue()
         self._last_task = self._pool.submit(self._write, round_, content, before)
         return len(content)
@@ -227,6 +228,7 @@ def _decode(name: str, content: bytes) -> dict[str, Any]:
         raise UserError(f"{name}: not a checkpoint ({type(error).__name__}); remove it and start again") from None
     if not isinstance(state, dict):
         raise UserError(f"{name}: not a checkpoint; remove it and start again")
+    take_format(state, name)
     return state
 
 

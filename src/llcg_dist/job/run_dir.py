@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from llcg_dist.config.compare import resume_conflicts
-from llcg_dist.config.recorded import read_settings
+from llcg_dist.config.recorded import read_settings_to_resume
 from llcg_dist.config.schema import Config, Resume
 from llcg_dist.data.atomic_files import make_folder
 from llcg_dist.errors import UserError
@@ -142,6 +142,6 @@ def _summary(run_dir: Path) -> dict[str, Any]:
 
 def _recorded(folder: Path) -> dict[str, Any]:
     try:
-        return read_settings(folder / "config.yaml")
+        return read_settings_to_resume(folder / "config.yaml")
     except UserError as error:
         raise UserError(f"{error}; choose another run_dir") from None

@@ -1,5 +1,6 @@
 """A checkpoint that is there is complete; one that is torn or altered is as if it were not there."""
 
+import io
 import os
 from collections.abc import Callable
 from functools import partial
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 import torch
 
+from llcg_dist.config.run_format import RUN_FORMAT
 from llcg_dist.errors import UserError
 from llcg_dist.job.checkpoint import SERVER_OWNER, CheckpointFiles, CheckpointWriter, part_owner, parts_with_checkpoints
 
@@ -158,6 +160,26 @@ def test_only_plain_data_is_loaded(tmp_path: Path) -> None:
     saver.finish()
     with pytest.raises(UserError, match=r"checkpoint of server for round 1: not a checkpoint \(UnpicklingError\)"):
         CheckpointFiles(tmp_path, SERVER_OWNER).load(1)
+
+
+@pytest.mark.parametrize(("number", "known"), [({}, True), ({"format": 1}, True), ({"format": 2}, False)])
+def test_the_format_of_a_checkpoint(tmp_path: Path, number: dict[str, int], known: bool) -> None:
+    """Without a number it is older than 1.0, and read as ever."""
+    files, buffer = CheckpointFiles(tmp_path, SERVER_OWNER), io.BytesIO()
+    torch.save(number | {"round": 1}, buffer)
+    files.write(1, buffer.getvalue())
+    if known:
+        assert files.load(1) == {"round": 1}
+    else:
+        with pytest.raises(UserError, match="checkpoint of server for round 1: format 2 is that of another version"):
+            files.load(1)
+
+
+def test_a_checkpoint_has_the_number_of_its_format(tmp_path: Path) -> None:
+    saved(tmp_path, 1)
+    (path,) = tmp_path.glob("server-r000001-*.pt")
+    assert torch.load(path, weights_only=True)["format"] == RUN_FORMAT
+    assert "format" not in CheckpointFiles(tmp_path, SERVER_OWNER).load(1)
 
 
 def test_what_a_checkpoint_counts_on_is_on_the_disk_before_it(tmp_path: Path) -> None:

@@ -30,6 +30,7 @@ FILE = re.compile(
 FOLDER = re.compile(r"`((?:[a-z_]\w*/)+)`")
 MEMBER = re.compile(rf"(?<![\w./-])((?:{'|'.join(ROOMS)})/\w+)\.(?!(?:{'|'.join(ENDINGS)}|csv)\b)(\w+)")
 MODULE = re.compile(r"(?<![\w./-])(?:llcg_dist|bench|studies|tests)(?:\.[A-Za-z_]\w*)+")
+WRITES = re.compile(r'^```\w+ title="([^"]+)"', re.MULTILINE)
 LINK = re.compile(r"\]\((?!\w+:)([^)#\s]+)(?:#[^)]*)?\)")
 
 WRITTEN = {
@@ -39,7 +40,8 @@ WRITTEN = {
     *("checkpoints/", "logs/", "run_dir/logs/", "torchrun/"),  # below a run directory
     *("global/", "topology/"),  # below a partition
     *("raw/", "processed/"),  # below the folder of a published data set
-    *("llcg.sbatch", "DIR/model/mine.yaml", "DIR/experiment/x.yaml"),  # by the user, or for them
+    "reference/settings.md",  # of the site, from the schema
+    *("llcg.sbatch", "job.sbatch", "DIR/model/mine.yaml", "DIR/experiment/x.yaml"),  # by the user, or for them
     *("presets/model/mine.yaml", "presets/experiment/mine.yaml"),
 }
 """What programs write and no checkout holds."""
@@ -70,7 +72,13 @@ def prose(path: Path) -> Iterator[tuple[int, str]]:
 def is_there(name: str, path: Path) -> bool:
     """Below the root, the package, the folders of docs and launchers, or a folder around the file that names it."""
     folders = (ROOT, PACKAGE, ROOT / "docs", *(ROOT / "docs").iterdir(), ROOT / "launch", *path.parents)
-    return name in WRITTEN or any((folder / name).exists() for folder in folders)
+    return name in WRITTEN | written_by(path) or any((folder / name).exists() for folder in folders)
+
+
+@cache
+def written_by(page: Path) -> frozenset[str]:
+    """The files that a page has its reader write."""
+    return frozenset(WRITES.findall(page.read_text()) if page.suffix == ".md" else ())
 
 
 def missing_files(path: Path) -> Iterator[tuple[int, str]]:
@@ -94,7 +102,12 @@ def missing_modules(path: Path) -> Iterator[tuple[int, str]]:
 
 def missing_targets(path: Path) -> Iterator[tuple[int, str]]:
     for at, text in texts(path):
-        yield from ((at, target) for target in LINK.findall(text) if not (path.parent / target).exists())
+        yield from ((at, target) for target in LINK.findall(text) if not is_target(path.parent / target))
+
+
+def is_target(path: Path) -> bool:
+    """A file, or the page that the site's build generates."""
+    return path.exists() or path.resolve() == ROOT / "docs/reference/settings.md"
 
 
 def is_module_or_member(dotted: str) -> bool:

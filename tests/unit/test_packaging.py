@@ -17,7 +17,7 @@ import llcg_dist
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = ROOT / "src" / "llcg_dist"
-OWN = {"llcg_dist", "tests", "bench", "studies"}
+OWN = {"llcg_dist", "tests", "bench", "studies", "docs"}
 ELSEWHERE = {
     "bench/flower_rounds.py": ("flwr", "bench/exchange.py"),
     "bench/peers/flower.py": ("flwr", "bench/flower_processes.py"),

@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, cast, get_args
+from typing import Any, cast, get_args, get_origin
 
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import OmegaConf
@@ -131,13 +131,17 @@ def _fixed_overrides(arguments: Sequence[str]) -> list[str]:
 
 
 def _type_name(kind: Any) -> str:
-    """`int`, `str | None`, the choices `a | b`; of settings that may be a list, both forms."""
+    """`int`, `str | None`, the choices `a | b`; of settings that may be a list, both forms; `a list of int`."""
     if kind is Any:
         return "one or a list"
     if kind in (None, type(None)):
         return "None"
     if isinstance(kind, type) and issubclass(kind, StrEnum):
         return " | ".join(kind)
+    if get_origin(kind) is list:
+        return f"a list of {' | '.join(map(_type_name, get_args(kind)))}"
+    if get_origin(kind) is dict:
+        return "keys and values"
     return kind.__name__ if isinstance(kind, type) else " | ".join(map(_type_name, get_args(kind)))
 
 

@@ -2,6 +2,8 @@
 commands, and the presets of a group."""
 
 import importlib.resources
+import itertools
+import os
 import re
 import sys
 from collections.abc import Sequence
@@ -14,7 +16,19 @@ from llcg_dist.config.own_files import preset_folders
 from llcg_dist.errors import UserError
 from llcg_dist.records.console import say
 
-_LINK = re.compile(r"(!?)\[([^\]]*)\]\((?:[\w.]+/)*(\w+)\.md(?:#[^)]*)?\)")
+FOLDERS = {
+    "": "",
+    "start": "Start",
+    "guides": "Guides",
+    "concepts": "Concepts",
+    "reference": "Reference",
+    "studies": "Studies",
+}
+"""{folder of docs: its title}, in the order of the site."""
+
+_GENERATED = "reference/settings.md"
+"""The page of the site that stands in no file: it is made of what `llcg train --help` prints."""
+_LINK = re.compile(r"\[([^\]]*)\]\(([\w./]+\.md)(?:#[^)]*)?\)")
 _PICTURE = re.compile(r"^!\[.*\]\(.*\)\n", re.MULTILINE)
 
 
@@ -31,11 +45,17 @@ def show_help(arguments: Sequence[str]) -> int:
     """Shows a page, the help of a command or the presets of a group; without a topic, the list of them."""
     if not arguments:
         say(f"{USAGE}\n\n{OWN_FILES}\n\nTopics (llcg help TOPIC):\n")
-        for topic, page in pages().items():
-            say(f"  {topic.ljust(14)}{page.read_text().partition(chr(10))[0].lstrip('# ')}")
+        for folder, title in FOLDERS.items():
+            if title:
+                say(f"\n  {title}")
+            for topic, page in pages().items():
+                if page.parent == _root() / folder:
+                    say(f"    {topic.ljust(16)}{page.read_text().partition(chr(10))[0].lstrip('# ')}")
         say(f"\nPresets of a group: {', '.join(group for group in groups() if group not in USAGES)}")
         return 0
-    topic = arguments[0].removesuffix(".md").rpartition("/")[2]
+    topic = arguments[0].removesuffix(".md").removeprefix("docs/")
+    if topic not in pages():
+        topic = topic.rpartition("/")[2]
     if topic in pages():
         _show_page(topic)
     elif topic in USAGES:
@@ -49,41 +69,61 @@ def show_help(arguments: Sequence[str]) -> int:
 
 
 def pages() -> dict[str, Path]:
-    """The pages of the documentation, by topic."""
-    folder = Path(str(importlib.resources.files("llcg_dist.docs")))
-    return {path.stem: path for path in sorted(folder.rglob("*.md"))}
+    """The pages of the documentation by topic: a page's name, with its folder where a page before has the same."""
+    found: dict[str, Path] = {}
+    for folder in FOLDERS:
+        for path in sorted((_root() / folder).glob("*.md")):
+            found[f"{folder}/{path.stem}" if path.stem in found else path.stem] = path
+    return found
+
+
+def presets(group: str) -> list[tuple[str, str]]:
+    """(`group=choice`, the first sentence of the comment that its file begins with) of every choice of a group."""
+    rows = []
+    for name in groups()[group]:
+        file = next(path for folder in preset_folders() if (path := folder / group / f"{name}.yaml").exists())
+        lines = itertools.takewhile(lambda line: line.startswith("#"), file.read_text().splitlines())
+        comment = " ".join(line[1:].strip() for line in lines if "@package" not in line)
+        rows.append((f"{group}={name}", re.split(r"(?<=[^.]\.) ", comment)[0]))
+    return rows
+
+
+def _root() -> Path:
+    return Path(str(importlib.resources.files("llcg_dist.docs")))
 
 
 def _show_page(topic: str) -> None:
-    """The page as Markdown, drawn where stdout is a terminal."""
-    text = _LINK.sub(_command_for_link, _PICTURE.sub("", pages()[topic].read_text())).rstrip()
+    """The page as Markdown, drawn where stdout is a terminal, and what else has its name."""
+    page = pages()[topic]
+    text = _PICTURE.sub("", page.read_text())
+    text = _LINK.sub(lambda link: _command_for_link(link, page), text).rstrip()
     if topic in USAGES:
         text += f"\n\nOptions: `llcg {topic} --help`"
     if not sys.stdout.isatty():
         say(text)
-        return
-    from rich.console import Console
-    from rich.markdown import Markdown
+    else:
+        from rich.console import Console
+        from rich.markdown import Markdown
 
-    Console().print(Markdown(text))
+        Console().print(Markdown(text))
+    if topic in groups():
+        say("\nPresets:\n")
+        _show_presets(topic)
 
 
-def _command_for_link(link: re.Match[str]) -> str:
+def _command_for_link(link: re.Match[str], page: Path) -> str:
     """A link to another page, as the command that shows it."""
-    _, text, topic = link.groups()
-    if topic not in pages():
+    text, target = link.groups()
+    path = Path(os.path.normpath(page.parent / target))
+    topic = next((topic for topic, other in pages().items() if other == path), None)
+    command = f"`llcg help {topic}`" if topic else "`llcg train --help`"
+    if not topic and path != _root() / _GENERATED:
         return link[0]
-    return f"`llcg help {topic}`" if text.endswith(".md") else f"{text} (`llcg help {topic}`)"
+    return command if text.endswith(".md") else f"{text} ({command})"
 
 
 def _show_presets(group: str) -> None:
-    """The choices of a group, each with the first line of the comment that its file begins with."""
-    rows = []
-    for name in groups()[group]:
-        file = next(path for folder in preset_folders() if (path := folder / group / f"{name}.yaml").exists())
-        comments = [line[1:].strip() for line in file.read_text().splitlines() if line.startswith("#")]
-        said = next((comment for comment in comments if not comment.startswith("@package")), "")
-        rows.append((f"{group}={name}", said))
+    rows = presets(group)
     width = max(len(choice) for choice, _ in rows)
     for choice, said in rows:
         say(f"{choice.ljust(width)}  {said}".rstrip())

@@ -39,7 +39,7 @@ size, cut edges and label skew of each.
 Trains: checks the settings, cuts the graph if its parts are missing, starts the server and the machines on this host
 and waits for them. The same command with the same run_dir goes on where it was stopped.
 
-  -m, --multirun         sweep: one job for each combination of key=a,b,c (llcg help hosts)
+  -m, --multirun         sweep: one job for each combination of key=a,b,c (llcg help sweeps)
   --cfg job              print the composed settings as YAML instead; --package SECTION: a section of them
   --info defaults        print the files that they come from instead
 
@@ -80,7 +80,7 @@ why: 1+P ranks spread evenly over the nodes, the cores of each, and its memory w
   key=value          as for `llcg train`; run_dir is runs/slurm-JOBID unless it is set
 
 Submit from a folder that all nodes see. A sweep: llcg train -m hydra/launcher=submitit_slurm.
-More: llcg help hosts.""",
+More: llcg help slurm.""",
     "doctor": """usage: llcg doctor [--ranks-here=N] [key=value ...]
        llcg doctor --gpu
 

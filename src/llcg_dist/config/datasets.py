@@ -21,12 +21,15 @@ class SyntheticConfig(BoundedConfig):
     source: str = "synthetic"
     name: str = "synthetic"
     nodes: int = 10_000
+    """How many nodes the graph has."""
     classes: int = 16
+    """How many classes they belong to, all of the same size."""
     degree: float = 20.0
     """Mean number of neighbours."""
     homophily: float = 0.5
     """Share of a node's edges that stay inside its class."""
     features: int = 64
+    """Features of a node."""
     signal: float = 0.15
     """Length of a class's mean per feature, against noise of standard deviation 1."""
     multilabel: int = 0
@@ -50,7 +53,9 @@ class FractionsConfig(PublishedConfig):
     """A published graph without a split: amazon, coauthor."""
 
     train_fraction: float = 0.6
+    """Share of the nodes to train on, drawn with dataset.seed where the data has no split of its own."""
     val_fraction: float = 0.2
+    """Share of the nodes to choose the best model by; the rest tests it."""
 
 
 @dataclass

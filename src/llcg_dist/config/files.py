@@ -67,7 +67,9 @@ class FilesConfig(OwnDataConfig, BoundedConfig):
     """Files: the encoding of text, such as latin-1, cp1252 or utf-16."""
     columns: ColumnsConfig = field(default_factory=ColumnsConfig)
     train_fraction: float = 0.6
+    """Share of the nodes to train on, drawn with dataset.seed where the data has no split of its own."""
     val_fraction: float = 0.2
+    """Share of the nodes to choose the best model by; the rest tests it."""
     metric: Metric | None = None
     """Files: accuracy, f1_micro or roc_auc; default accuracy, for multi-label f1_micro."""
 

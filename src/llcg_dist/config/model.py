@@ -25,9 +25,11 @@ class ModelConfig(Section):
     arch: str | None = None
     """Layer by layer: G (GCN), S (SAGE), L (linear), B (BatchNorm), e.g. SBSBS. Default: from name, layers, norm."""
     hidden: int = 64
+    """Width of the hidden layers."""
     layers: int = 2
     """Message-passing layers; of a model of one's own, how many hops it reads."""
     dropout: float = 0.5
+    """Share of the hidden values that a training step sets to zero."""
     norm: Norm = Norm.batch
     """batch (BatchNorm between layers; appnp: of the features, as the paper has it) or none."""
     input_norm: bool = False

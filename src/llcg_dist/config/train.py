@@ -79,7 +79,9 @@ class TrainConfig(Section):
     server_lr: float = 1e-2
     """gamma, the learning rate of the server's correction."""
     local_batch_size: int = 64
+    """Training nodes of a machine's mini-batch."""
     server_batch_size: int = 256
+    """Training nodes of a mini-batch of the server's correction."""
     optimizer: str = "adam"
     """adam, sgd, or the dotted path of a class such as torch.optim.AdamW, at the machines and at the server."""
     optimizer_options: dict[str, Any] = field(default_factory=dict)
@@ -87,6 +89,7 @@ class TrainConfig(Section):
     optimizer_state: OptimizerState = OptimizerState.keep
     """keep the optimiser's state across rounds, or reset it at the start of each."""
     weight_decay: float = 0.0
+    """The optimiser's weight decay, at the machines and at the server."""
     precision: Precision = Precision.float32
     """Of the dense products of a step, at machines and server: float32, or bfloat16 with sums in float32, faster where
     the CPU has avx512_bf16 or amx_bf16 (llcg doctor); weights, optimiser and BatchNorm's statistics stay float32."""

@@ -67,22 +67,51 @@ def test_every_command_has_its_usage_and_stands_in_the_list(capsys: pytest.Captu
 def test_help_lists_all_pages(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["help"]) == 0
     shown = capsys.readouterr().out
-    assert set(pages()) == {path.stem for path in (ROOT / "docs").rglob("*.md")}
-    assert all(f"\n  {topic} " in shown for topic in pages())
+    assert sorted(pages().values()) == sorted((ROOT / "docs").rglob("*.md"))
+    assert all(f"\n    {topic} " in shown for topic in pages())
+    assert shown.index("\n  Guides\n") < shown.index("\n    graph ") < shown.index("\n  Concepts\n")
+
+
+def test_a_page_whose_name_another_has_is_found_by_its_folder(capsys: pytest.CaptureFixture[str]) -> None:
+    assert (pages()["index"], pages()["studies/index"]) == (ROOT / "docs/index.md", ROOT / "docs/studies/index.md")
+    for topic in ("studies/index", "docs/studies/index.md"):
+        assert run(["help", topic]) == 0
+        assert capsys.readouterr().out.startswith("# Studies\n")
+
+
+def test_a_page_with_the_name_of_a_group_ends_with_its_presets(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["help", "model"]) == 0
+    shown = capsys.readouterr().out
+    assert shown.startswith("# ")
+    assert re.search(r"\n\nPresets:\n\nmodel=appnp +Two linear layers ", shown)
 
 
 def test_a_page_points_to_others_by_the_command_that_shows_them(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["help", "architecture"]) == 0
+    linked = 0
+    for topic in pages():
+        assert run(["help", topic]) == 0
+        shown = capsys.readouterr().out
+        linked += "`llcg help " in shown
+        assert shown.startswith("# ")
+        assert not re.search(r"\]\([^)]*\.md|^!\[", shown, re.MULTILINE), topic
+    assert linked > 10
+
+
+def test_the_page_that_is_generated_is_shown_by_a_command_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = tmp_path / "reference" / "cli.md"
+    page.parent.mkdir()
+    page.write_text("# Title\n\n[keys](settings.md#seed), [settings.md](settings.md), [none](../nothing.md)\n")
+    monkeypatch.setattr("llcg_dist.cli.help._root", lambda: tmp_path)
+    assert run(["help", "cli"]) == 0
     shown = capsys.readouterr().out
-    assert shown.startswith("# Architecture\n")
-    assert "`llcg help diagnostics`" in shown
-    assert ".md)" not in shown
-    assert "![" not in shown
+    assert shown == "# Title\n\nkeys (`llcg train --help`), `llcg train --help`, [none](../nothing.md)\n"
 
 
 @pytest.mark.parametrize(
     ("topic", "beginning"),
-    [("docs/graph.md", "# Data\n"), ("doctor", "usage: llcg doctor"), ("experiment", "experiment=figures/fig10_mlp ")],
+    [("docs/guides/graph.md", "# "), ("doctor", "usage: llcg doctor"), ("experiment", "experiment=figures/fig10_mlp ")],
 )
 def test_what_else_is_a_topic(topic: str, beginning: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["help", topic]) == 0

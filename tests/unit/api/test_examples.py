@@ -1,16 +1,12 @@
-"""The examples of the docstrings and of docs/start/python.md run as they stand, and print what they say."""
+"""The examples of the docstrings run as they stand, and print what they say."""
 
 import doctest
-import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import llcg_dist
-from tests.helpers.graphs import community_graph
-from tests.helpers.jobs import REPOSITORY
-from tests.helpers.own_data import data_of
 
 DOCUMENTED = {
     "llcg_dist": llcg_dist.__doc__,
@@ -18,7 +14,6 @@ DOCUMENTED = {
     "load": llcg_dist.load.__doc__,
     "Run": llcg_dist.Run.__doc__,
 }
-PAGE = REPOSITORY / "docs" / "start" / "python.md"
 
 
 QUICK = {"cluster.backend": "loopback", "logger": "none", "partition": "random", "algorithm.K": 1}
@@ -50,13 +45,3 @@ def test_docstrings(name: str) -> None:
             assert repr(eval(example.source, names)) == example.want.strip()
         else:
             exec(example.source, names)
-
-
-@pytest.mark.usefixtures("_quick_jobs")
-def test_the_page() -> None:
-    """Its blocks in their order."""
-    blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
-    assert len(blocks) >= 3
-    names = {"data": data_of(community_graph(200)), "new_data": data_of(community_graph(30, seed=1), y=None)}
-    for block in blocks:
-        exec(block, names)

@@ -38,7 +38,7 @@ WRITTEN = {
     *("curves.png", "report/curves.png", "comparison.md", "table.md", "tables.md"),  # by reports, loggers and studies
     *("tuning.md", "judgement.md", "map.md", "map.png"),  # by studies of when it pays
     *("checkpoints/", "logs/", "run_dir/logs/", "torchrun/"),  # below a run directory
-    *("global/", "topology/"),  # below a partition
+    *("partitions/", "global/", "topology/"),  # of the parts
     *("raw/", "processed/"),  # below the folder of a published data set
     "reference/settings.md",  # of the site, from the schema
     *("llcg.sbatch", "job.sbatch", "DIR/model/mine.yaml", "DIR/experiment/x.yaml"),  # by the user, or for them

@@ -29,6 +29,8 @@ FOLDERS = {
 _GENERATED = "reference/settings.md"
 """The page of the site that stands in no file: it is made of what `llcg train --help` prints."""
 _LINK = re.compile(r"\[([^\]]*)\]\(([\w./]+\.md)(?:#[^)]*)?\)")
+_USAGE = re.compile(r"^<!-- usage: (\w+) -->$", re.MULTILINE)
+_OBJECT = re.compile(r"^::: ([\w.]+)$", re.MULTILINE)
 _PICTURE = re.compile(r"^!\[.*\]\(.*\)\n", re.MULTILINE)
 
 
@@ -88,6 +90,11 @@ def presets(group: str) -> list[tuple[str, str]]:
     return rows
 
 
+def with_usages(text: str) -> str:
+    """A page with what `llcg COMMAND --help` says in place of `<!-- usage: COMMAND -->`."""
+    return _USAGE.sub(lambda found: f"```text\n{USAGES[found[1]]}\n```", text)
+
+
 def _root() -> Path:
     return Path(str(importlib.resources.files("llcg_dist.docs")))
 
@@ -95,7 +102,8 @@ def _root() -> Path:
 def _show_page(topic: str) -> None:
     """The page as Markdown, drawn where stdout is a terminal, and what else has its name."""
     page = pages()[topic]
-    text = _PICTURE.sub("", page.read_text())
+    text = with_usages(_PICTURE.sub("", page.read_text()))
+    text = _OBJECT.sub(r"`python -m pydoc \1`", text)
     text = _LINK.sub(lambda link: _command_for_link(link, page), text).rstrip()
     if topic in USAGES:
         text += f"\n\nOptions: `llcg {topic} --help`"

@@ -5,8 +5,11 @@
 FLOWER is the environment that bench/flower_processes.py makes. Integer counters of BatchNorm are not sent.
 """
 
+import contextlib
 import os
+import socket
 import sys
+import time
 from typing import Any
 
 import numpy as np
@@ -55,21 +58,33 @@ class Client(NumPyClient):
         return arrays(self._model), self._num_nodes, {}
 
 
+class TimedFedAvg(FedAvg):
+    """FedAvg whose clock starts when all clients are there: choosing those of a round waits for them."""
+
+    def __init__(self, clock: Clock, **settings: Any) -> None:
+        super().__init__(**settings)
+        self._clock = clock
+
+    def configure_fit(self, server_round: int, parameters: Any, client_manager: Any) -> Any:
+        chosen = super().configure_fit(server_round, parameters, client_manager)
+        self._clock.start()
+        return chosen
+
+
 def serve(settings: Settings, address: str) -> None:
     graph = settings.graph()
-    model, clocks = settings.model(graph), list[Clock]()
+    model, clock = settings.model(graph), Clock(settings)
 
     def evaluate(round_: int, parameters: list[np.ndarray], config: Any) -> Any:
         load(model, parameters)
-        if not clocks:  # before the first round: the clients are there when it begins
-            clocks.append(Clock(settings))
-        elif clocks[0].score(lambda: validation_score(model, graph)):
+        if round_ and clock.score(lambda: validation_score(model, graph)):
             write_peak(settings, "server")
             os._exit(0)
         return 0.0, {}
 
     count = {f"min_{what}_clients": settings.machines for what in ("fit", "available")}
-    strategy = FedAvg(
+    strategy = TimedFedAvg(
+        clock,
         fraction_evaluate=0.0,
         evaluate_fn=evaluate,
         initial_parameters=ndarrays_to_parameters(arrays(model)),
@@ -79,6 +94,15 @@ def serve(settings: Settings, address: str) -> None:
     start_server(server_address=address, config=rounds, strategy=strategy, grpc_max_message_length=LARGEST)
 
 
+def wait_for_server(host: str, port: int, seconds: float = 120) -> None:
+    """A client that finds no server gives up at once."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        with contextlib.suppress(OSError), socket.create_connection((host, port), timeout=1):
+            return
+        time.sleep(0.2)
+
+
 if __name__ == "__main__":
     torch.set_num_threads(1)
     given, rank = Settings.read(sys.argv[1]), int(sys.argv[2])
@@ -86,4 +110,5 @@ if __name__ == "__main__":
     if rank == 0:
         serve(given, place)
     else:
+        wait_for_server(given.head, PORT)
         start_numpy_client(server_address=place, client=Client(given, rank - 1), grpc_max_message_length=LARGEST)

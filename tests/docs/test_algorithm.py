@@ -2,25 +2,33 @@
 
 import re
 
-import llcg_dist
 from tests.helpers.jobs import REPOSITORY
 from tests.helpers.pages import DOCS
 
-PACKAGE = REPOSITORY / "src" / llcg_dist.__name__
-ROW = re.compile(r"^\| *[\d, –]*\|.*\| `([^`]+)` \| `([^`]+)` \|$", re.MULTILINE)
-"""A row of the table: the code, and its file."""
+PACKAGE = REPOSITORY / "src" / "llcg_dist"
+ROW = re.compile(r"^\| [\d, –]+ \|.*\| `([^`]+)` \|$")
+"""A row of a table: lines of Algorithm 2, what they say, the code."""
 
 
-def test_the_quoted_lines_are_there() -> None:
-    rows = ROW.findall((DOCS / "concepts" / "algorithm.md").read_text())
-    assert len(rows) >= 8
-    for code, file in rows:
-        lines = [line.partition("  #")[0].strip() for line in (PACKAGE / file).read_text().splitlines()]
-        assert code in lines, f"{file} has no line {code!r}"
+def quoted() -> list[tuple[list[str], list[str]]]:
+    """For each table the files that the line above it names, and the code that it quotes."""
+    tables: list[tuple[list[str], list[str]]] = []
+    for line in (DOCS / "concepts" / "algorithm.md").read_text().splitlines():
+        if line.endswith(":") and (files := re.findall(r"`([\w/]+\.py)`", line)):
+            tables.append((files, []))
+        elif row := ROW.match(line):
+            tables[-1][1].append(row[1])
+    return tables
 
 
-def test_they_stand_in_the_order_of_the_round() -> None:
-    rows = ROW.findall((DOCS / "concepts" / "algorithm.md").read_text())
-    loop = (PACKAGE / "job" / "round_loop.py").read_text()
-    places = [loop.index(code) for code, file in rows if file == "job/round_loop.py"]
+def test_the_quoted_lines_are_there_in_their_order() -> None:
+    tables = quoted()
+    assert [len(code) for _, code in tables] == [5, 4]
+    for files, quotes in tables:
+        text = "\n".join((PACKAGE / file).read_text() for file in reversed(files))
+        lines = [line.partition("  #")[0].strip() for line in text.splitlines()]
+        missing = [code for code in quotes if code not in lines]
+        assert missing == [], files
+    (loop,), quotes = tables[0]
+    places = [(PACKAGE / loop).read_text().index(code) for code in quotes]
     assert places == sorted(places)

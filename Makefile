@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 export OMP_NUM_THREADS ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo figures lint test test-unit test-python smoke-python test-full fuzz bench accuracy docs clean
+.PHONY: help setup demo figures lint test test-unit test-python smoke-python test-full fuzz bench accuracy docs release-check clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -81,6 +81,9 @@ accuracy: setup  ## the tables of docs/studies/accuracy.md, resumable (DATA=fold
 docs: setup  ## build the documentation site into site/, strictly: a warning or a dead link fails
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "open site/index.html"
+
+release-check:  ## build sdist and wheel, install each outside the checkout and try it (PYTHON=..., RELEASE=folder to keep)
+	@python=$$(PYTHON="$(PYTHON)" bash launch/find_python.sh) && "$$python" -m tests.release.check $(RELEASE)
 
 clean:  ## remove the virtual environment and caches (runs and partitions stay)
 	rm -rf $(VENV) .venv-3.* .pytest_cache .mypy_cache .ruff_cache .hypothesis build site src/*.egg-info

@@ -13,7 +13,7 @@ from typing import Any
 
 from llcg_dist import lazy_imports
 
-__version__ = "0.1.0"
+__version__ = "1.0.0"
 
 _PUBLIC = {
     "Algorithm": "algorithms.base",

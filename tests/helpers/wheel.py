@@ -1,32 +1,20 @@
 """The package as a user gets it: a wheel, and an environment that it is installed in."""
 
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
-from tests.helpers.jobs import REPOSITORY, Outcome, finish, start
-
-BUILD = """
-import sys
-from setuptools import build_meta
-print(build_meta.build_wheel(sys.argv[1]))
-sys.exit("the build imported torch" if "torch" in sys.modules else 0)
-"""
+from tests.helpers.jobs import Outcome, finish, start
+from tests.release.build import build, copy_checkout
 
 
 def build_wheel(folder: Path) -> Path:
-    """Built by setuptools itself, offline, from a copy: a build folder left in the repository adds its old files."""
-    tree, out = folder / "tree", folder / "wheel"
-    for name in ("src", "conf", "docs", "tests"):
-        ignored = shutil.ignore_patterns("__pycache__", "*.egg-info")
-        shutil.copytree(REPOSITORY / name, tree / name, ignore=ignored)
-    for file in ("setup.cfg", "pyproject.toml", "README.md", "LICENSE"):
-        shutil.copy(REPOSITORY / file, tree)
-    run([sys.executable, "-c", BUILD, str(out)], tree)
-    [path] = out.iterdir()
-    return path
+    return build(sys.executable, copy_checkout(folder / "tree"), "wheel", folder / "wheel")
+
+
+def build_sdist(folder: Path) -> Path:
+    return build(sys.executable, copy_checkout(folder / "tree"), "sdist", folder / "sdist")
 
 
 def install(wheel: Path, environment: Path) -> Path:

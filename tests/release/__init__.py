@@ -1,0 +1,1 @@
+"""What `make release-check` does: builds, checks, installs and tries the package as others get it."""

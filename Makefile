@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 export OMP_NUM_THREADS ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo figures lint test test-unit test-python smoke-python test-full fuzz bench accuracy docs release-check clean
+.PHONY: help setup demo figures lint test test-unit test-distributed test-python smoke-python test-full fuzz bench accuracy docs release-check clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -48,6 +48,10 @@ test: lint  ## the gate: lint, types, unit tests and real multi-process tests (a
 
 test-unit: setup  ## unit and fuzz tests only, without lint (three to four minutes)
 	$(SIDE_BY_SIDE) -m "not (full or alone or performance)" tests/unit tests/fuzz
+
+test-distributed: setup  ## real jobs and the pages' blocks only, without lint (about ten minutes)
+	$(SIDE_BY_SIDE) -m "not (full or alone or performance)" tests/distributed tests/docs tests/golden
+	$(ALONE) -m "alone and not full" tests
 
 # With another Python, in an environment of its own.
 OTHER = .venv-$(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])')

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from llcg_dist.cli.describe import Key, KeySection, describe, groups
+from llcg_dist.cli.describe import Key, KeySection, describe
 from llcg_dist.cli.help import pages, presets
 from llcg_dist.config.compose import compose_config
 
@@ -36,25 +36,25 @@ GROUPS = {
     "dataset": "Where the graph comes from; sets `dataset.source`.",
     "partition": "How it is cut into parts; sets `partition.method`.",
     "cluster": "Where the ranks run.",
-    "experiment": "Whole sets of settings; several at once: `experiment=[a,b]`.",
 }
+EXPERIMENTS = {"experiment": "Whole sets of settings; several at once: `experiment=[a,b]`."}
+"""The group that stands at the end of the page: it is long."""
 
 
 def settings_page() -> str:
     """The page as Markdown, with an anchor for every key: `settings.md#algorithm.K`."""
     first, *of_datasets = describe(compose_config([]))
-    parts = [BEGINNING, *_groups()]
+    parts = [BEGINNING, "## Groups\n", *map(_group, GROUPS)]
     for prefix, (title, about) in SECTIONS.items():
         keys = [key for key in first.keys if key.name.rpartition(".")[0].partition(".")[0] == prefix]
         parts += [f"## {title}\n\n{about}\n", *(_entry(key, key.name) for key in keys)]
-    return "\n".join([*parts, *_datasets(of_datasets)])
+    return "\n".join([*parts, *_datasets(of_datasets), "## Experiments\n", _group(*EXPERIMENTS)])
 
 
-def _groups() -> Iterator[str]:
-    yield "## Groups\n"
-    for group in sorted(groups(), key=list(GROUPS).index):
-        yield f"### `{group}=` {{#{group}}}\n\n{GROUPS[group]}\n"
-        yield "\n".join(f"- `{choice}`: {_prose(said)}" for choice, said in presets(group)) + "\n"
+def _group(group: str) -> str:
+    """Heading, meaning and choices of a group."""
+    choices = "\n".join(f"- `{choice}`: {_prose(said)}" for choice, said in presets(group))
+    return f"### `{group}=` {{#{group}}}\n\n{(GROUPS | EXPERIMENTS)[group]}\n\n{choices}\n"
 
 
 def _datasets(sections: list[KeySection]) -> Iterator[str]:

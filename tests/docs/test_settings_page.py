@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from docs.theme.settings_page import GROUPS, SECTIONS, settings_page
+from docs.theme.settings_page import EXPERIMENTS, GROUPS, SECTIONS, settings_page
 from llcg_dist.cli.describe import groups
 from llcg_dist.config.keys import all_keys
 
@@ -42,7 +42,7 @@ def test_types_choices_and_defaults(page: str) -> None:
 
 
 def test_every_preset_says_what_it_is(page: str) -> None:
-    assert set(GROUPS) == set(groups())
+    assert {*GROUPS, *EXPERIMENTS} == set(groups())
     for group, names in groups().items():
         for name in names:
             assert re.search(rf"^- `{group}={name}`: \S.{{10}}", page, re.MULTILINE), f"{group}={name}"

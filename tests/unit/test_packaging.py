@@ -11,9 +11,14 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
+import yaml
 from packaging.requirements import Requirement
+from packaging.version import Version
 
 import llcg_dist
+from tests.helpers.wheel import build_sdist
+from tests.release.archives import findings, metadata_findings, wheel_files, wheel_metadata
+from tests.release.build import build, unpack
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = ROOT / "src" / "llcg_dist"
@@ -118,6 +123,29 @@ def test_the_version_is_written_in_one_place() -> None:
     assert holders == ["src/llcg_dist/__init__.py"]
 
 
+def test_the_citation_is_of_this_version_and_of_the_paper() -> None:
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    assert citation["version"] == llcg_dist.__version__
+    assert {"cff-version", "message", "title", "authors"} <= citation.keys()
+    assert citation["license"] == settings()["metadata"]["license"]
+    [paper] = citation["references"]
+    assert (paper["type"], paper["year"], paper["authors"][0]["family-names"]) == ("conference-paper", 2022, "Ramezani")
+    assert paper["title"] in " ".join((ROOT / "README.md").read_text().replace("*", "").split())
+    assert paper["url"] in settings()["metadata"]["project_urls"]
+
+
+def test_the_changelog_begins_with_this_version() -> None:
+    changelog = (ROOT / "CHANGELOG.md").read_text()
+    released = re.findall(r"^## (\S+)(?: - (\d{4}-\d\d-\d\d))?$", changelog, re.M)
+    versions = [version for version, _ in released if version != "Unreleased"]
+    assert versions[0] == llcg_dist.__version__
+    assert versions == sorted(versions, key=Version, reverse=True)
+    date = str(yaml.safe_load((ROOT / "CITATION.cff").read_text())["date-released"])
+    assert dict(released)[llcg_dist.__version__] == date
+    kinds = {"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}
+    assert {*re.findall(r"^### (.+)$", changelog, re.M)} <= kinds
+
+
 def test_the_listed_packages_are_the_folders_there_are() -> None:
     """A list, because `find:` does not see llcg_dist.conf, which is mapped from conf/, nor llcg_dist.docs."""
     folders = {path.parent.relative_to(SOURCES.parent) for path in SOURCES.rglob("*.py")}
@@ -154,3 +182,33 @@ def test_the_wheel_says_how_to_start_it_and_what_it_needs(wheel: zipfile.ZipFile
     ]
     required = {name_of(line.removeprefix("Requires-Dist: ")) for line in needs if "extra ==" not in line}
     assert required == REQUIRED
+
+
+def test_the_source_distribution_holds_the_checkout_and_builds_the_same_wheel(
+    built_wheel: Path, tmp_path: Path
+) -> None:
+    """With metadata that an index accepts, and every file that README.md links to."""
+    sdist = build_sdist(tmp_path)
+    again = build(sys.executable, unpack(sdist, tmp_path / "unpacked"), "wheel", tmp_path / "wheel")
+    assert list(findings(tmp_path / "tree", sdist, again)) == []
+    assert wheel_files(again).keys() == wheel_files(built_wheel).keys()
+
+
+@pytest.mark.parametrize(
+    ("line", "other", "found"),
+    [
+        ("Version: ", "Version: one\n", "version"),
+        ("Description-Content-Type: ", "", "not Markdown"),
+        ("Keywords: ", "", "no keywords"),
+        ("Summary: ", "", "no summary"),
+        ("Requires-Python: ", "Requires-Python: three\n", "requires"),
+        ("License: ", "", "no licence"),
+    ],
+)
+def test_what_an_index_refuses_is_found(built_wheel: Path, line: str, other: str, found: str) -> None:
+    content = wheel_metadata(built_wheel).decode()
+    readme = content.partition("\n\n")[2]
+    assert list(metadata_findings(content.encode(), readme)) == []
+    changed = re.sub(rf"^{line}.*\n", other, content, count=1, flags=re.M)
+    assert any(found in finding for finding in metadata_findings(changed.encode(), readme))
+    assert any("not README.md" in finding for finding in metadata_findings(content.encode(), "# Another"))

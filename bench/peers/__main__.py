@@ -97,7 +97,7 @@ class Bench:
         try:
             while any(job.poll() is None for job in jobs) and not self._is_over(folder):
                 memory.look()
-                time.sleep(0.5)
+                time.sleep(1.0)  # looking at memory takes time itself
                 failed = [printed(job)[1][-2000:] for job in jobs if job.poll()]
                 if (failed and not self._is_over(folder)) or time.monotonic() > end:
                     raise SystemExit(f"{name} failed: {failed}")

@@ -80,6 +80,8 @@ def hosts(count: int) -> Iterator[list[Host]]:
         yield made
     finally:
         for host in made:
+            # A namespace goes with the last process in it, and its cable with it: the next one may have the same name.
+            subprocess.run(["ip", "link", "del", host.outside], capture_output=True)
             subprocess.run(["ip", "netns", "del", host.name], capture_output=True)
         subprocess.run(["ip", "link", "del", bridge], capture_output=True)
 

@@ -34,6 +34,7 @@ PEERS = {
 }
 """Batch and learning rate of their own examples: DGL's distributed GraphSAGE; Flower's quickstart with our rate, as its
 own is for images; PyG's distributed sampling."""
+_STEPS_BETWEEN_SCORES = 4
 OURS = ("llcg", "llcg_plus", "psgd_pa", "ggs", "full_sync")
 
 
@@ -48,6 +49,8 @@ def start_peer(name: str, found: Sequence[Host], settings: Settings, theirs: boo
     settings = replace(settings, head=found[0].address)
     if theirs:
         settings = replace(settings, batch=program.batch, lr=program.lr)
+    if not program.has_server:  # it has no rounds, and its clock stands still: it may be scored at any step
+        settings = replace(settings, steps=_STEPS_BETWEEN_SCORES)
     file = Path(settings.out) / "settings.json"
     write_json(file, asdict(settings))
     starts = {"distdgl": _distdgl, "flower": _flower, "ddp": _ddp}

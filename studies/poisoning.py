@@ -4,7 +4,7 @@
 
 llcg on five machines, of which part 1 lies from round 3 on (studies/liars.py), on the synthetic graph and on Cora
 (FOLDER/Planetoid). All on loopback, which has the bits of real processes. Finished runs are kept (studies/pool.py).
-The tables land in docs/guides/security.md.
+The tables land in docs/studies/security.md.
 """
 
 import argparse
@@ -23,7 +23,7 @@ from studies.liars import HONEST, LIES, STALE
 from studies.pool import ENDED_FILE, run_all
 from studies.real_graphs import mean_std
 
-PAGE = Path(__file__).parent.parent / "docs" / "guides" / "security.md"
+PAGE = Path(__file__).parent.parent / "docs" / "studies" / "security.md"
 MACHINES, LIAR = 5, 1
 COMMON = [
     "algorithm=own", "algorithm.target=studies.liars.LyingLlcg", f"algorithm.options.part={LIAR}", "algorithm.K=8",

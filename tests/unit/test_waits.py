@@ -1,4 +1,4 @@
-"""Waits that have a limit, and that no real job shows (docs/guides/faults.md lists all of them)."""
+"""Waits that have a limit, and that no real job shows (docs/studies/checks.md lists all of them)."""
 
 import threading
 import time

@@ -52,7 +52,7 @@ def show_help(arguments: Sequence[str]) -> int:
                 say(f"\n  {title}")
             for topic, page in pages().items():
                 if page.parent == _root() / folder:
-                    say(f"    {topic.ljust(16)}{page.read_text().partition(chr(10))[0].lstrip('# ')}")
+                    say(f"    {topic.ljust(16)} {page.read_text().partition(chr(10))[0].lstrip('# ')}")
         say(f"\nPresets of a group: {', '.join(group for group in groups() if group not in USAGES)}")
         return 0
     topic = arguments[0].removesuffix(".md").removeprefix("docs/")

@@ -139,26 +139,30 @@ def memory(figure: Figure) -> None:
 
 
 def losses(figure: Figure) -> None:
-    """Test scores where machines are lost for good, with and without a server that stands in."""
-    table = read_table("performance", "bench:losses", "graph", "test %, 0 lost")
+    """Points of the test score that lost machines cost, with and without a server that stands in."""
+    table = read_table("performance", "bench:losses", "graph", "cost of 2")
     graphs = list(dict.fromkeys(row["graph"] for row in table))
-    figure.set_size_inches(7.2, 2.9)
+    figure.set_size_inches(7.2, 3.1)
     for at, graph in enumerate(graphs, 1):
         axes = figure.add_subplot(1, len(graphs), at, title=graph, xlabel="machines of eight that are lost")
         for row in (row for row in table if row["graph"] == graph):
-            _losses_line(axes, row)
-        axes.set_xticks([0, 1, 2])
-        axes.set_ylabel("test score, %" if at == 1 else "")
-        if at == 1:
-            axes.legend(loc="best", fontsize=8)
+            _costs(axes, row)
+        axes.axhline(0, color=GREY, linewidth=0.8)
+        axes.set_xticks([1, 2])
+        axes.set_xlim(0.5, 2.5)
+        axes.set_ylabel("cost, points of test score" if at == 1 else "")
+    figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=3)
 
 
-def _losses_line(axes: Axes, row: dict[str, str]) -> None:
-    lost = [column for column in row if column.endswith(" lost")]
-    means, deviations = zip(*(numbers(row[column]) for column in lost), strict=True)
+def _costs(axes: Axes, row: dict[str, str]) -> None:
+    means, deviations = zip(*(numbers(row[f"cost of {lost}"]) for lost in (1, 2)), strict=True)
     method, _, how = row["method"].partition(", ")
-    dashed = "--" if how.startswith("no") else "-"
-    axes.errorbar(range(len(lost)), means, deviations, color=COLOURS[method], linestyle=dashed, label=row["method"])
+    stands_in = how == "stand-in"
+    aside = -0.15 if stands_in else 0.15 if method == "psgd_pa" else 0.0
+    drawn = axes.errorbar(
+        [1 + aside, 2 + aside], means, deviations, color=COLOURS[method], fmt="o", label=row["method"]
+    )
+    drawn.lines[0].set_markerfacecolor(COLOURS[method] if stands_in else "white")
 
 
 PICTURES: dict[str, Callable[[Figure], None]] = {

@@ -36,7 +36,7 @@ def main() -> None:
                 continue
             figure.savefig(DOCS / "figures" / f"{name}.svg", metadata={"Date": None})
         say(f"docs/figures/{name}.svg")
-    put_section(PAGE, "short", in_short())
+    put_section(PAGE, "short", f"\n{in_short()}\n")
 
 
 def in_short() -> str:

@@ -36,7 +36,8 @@ class Outcome:
         best = max((row["val_score"] for row in counted), default=0.0)
         rounds, seconds = len(counted), sum(row["seconds_round"] for row in counted)
         megabytes = sum(map(sent_bytes, counted)) / 1e6
-        return cls(bool(counted) and best >= target, seconds, rounds, best, seconds / max(rounds, 1), megabytes / max(rounds, 1))
+        reached = bool(counted) and best >= target
+        return cls(reached, seconds, rounds, best, seconds / max(rounds, 1), megabytes / max(rounds, 1))
 
     @property
     def text(self) -> str:

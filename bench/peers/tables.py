@@ -49,9 +49,15 @@ def markdown(results: Sequence[Result]) -> str:
         of = [r for r in results if (r.rate, r.program, r.settings) == (rate, name, kind)]
         late = [f"{100 * r.best:.1f}" for r in of if not r.reached]
         seconds = str(Spread.of([r.seconds for r in of])) + (f", given up at {', '.join(late)} %" if late else "")
-        amounts = [str(Spread.of(values)) for values in ([r.megabytes for r in of], [r.peak_mb for r in of])]
+        amounts = [_whole(values) for values in ([r.megabytes for r in of], [r.peak_mb for r in of])]
         rows.append([rate, name, kind, len(of), seconds, *amounts])
     return table(head, sorted(rows, key=lambda row: row[0]))
+
+
+def _whole(values: Sequence[float]) -> str:
+    """The spread of large numbers, without decimals."""
+    spread = Spread.of(values)
+    return f"{spread.median:,.0f} ({spread.low:,.0f} to {spread.high:,.0f})"
 
 
 def claims(results: Sequence[Result]) -> list[Claim]:

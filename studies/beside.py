@@ -109,7 +109,7 @@ def claims_of(graph: str, runs: dict[str, list[Run]], targets: list[float]) -> l
     unsteady = float(np.mean([run.best - run.final for run in runs[FILL]]))
     times = {name: [run.seconds_to(t) for run, t in zip(runs[name], targets, strict=True)] for name in (FILL, AFTER)}
     sooner = float(np.median(times[FILL])) / float(np.median(times[AFTER]))
-    above = Spread.of([apart.mean() + 2 * error])
+    above = Spread.of([float(apart.mean() + 2 * error)])
     return [
         Claim(f"{graph}: fill - after, points of test score + 2 standard errors", above, at_least=0),
         Claim(f"{graph}: best - final of fill, points", Spread.of([unsteady]), at_most=0.5),

@@ -9,7 +9,7 @@ export OMP_NUM_THREADS ?= 1
 .PHONY: help setup demo figures lint test test-unit test-distributed test-python smoke-python test-full fuzz bench accuracy docs release-check clean
 
 help:  ## list the targets
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
 
 setup: $(STAMP)  ## make .venv (Python 3.11, or the newest tested one there is) and install the package with its pins
 	@made_from=$$(sed -n 's/^executable = //p' $(VENV)/pyvenv.cfg); \
@@ -49,7 +49,7 @@ test: lint  ## the gate: lint, types, unit tests and real multi-process tests (a
 test-unit: setup  ## unit and fuzz tests only, without lint (three to four minutes)
 	$(SIDE_BY_SIDE) -m "not (full or alone or performance)" tests/unit tests/fuzz
 
-test-distributed: setup  ## real jobs and the pages' blocks only, without lint (about ten minutes)
+test-distributed: setup  ## real jobs and the code blocks of the pages only, without lint
 	$(SIDE_BY_SIDE) -m "not (full or alone or performance)" tests/distributed tests/docs tests/golden
 	$(ALONE) -m "alone and not full" tests
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from omegaconf import OmegaConf
 
+import llcg_dist
 from tests.helpers.jobs import REPOSITORY
 from tests.helpers.wheel import run_installed
 
@@ -42,10 +43,14 @@ def test_help_and_launchers_are_in_the_wheel(installed: Path, tmp_path: Path) ->
         installed, tmp_path, "python", "-c", "import llcg_dist as package; print(package.__file__)"
     ).out
     assert where.startswith(str(installed.parent)), "the checkout was found instead"
-    page = run(installed, tmp_path, "llcg", "help", "data")
-    assert (page.code, page.out.splitlines()[0], page.err) == (0, "# Data", "")
-    topics = run(installed, tmp_path, "python", "-m", "llcg_dist", "help").out
-    assert all(f"\n  {path.stem} " in topics for path in (REPOSITORY / "docs").rglob("*.md"))
+    version = run(installed, tmp_path, "llcg", "--version")
+    assert (version.code, version.out, version.err) == (0, f"llcg_dist {llcg_dist.__version__}\n", "")
+    page = run(installed, tmp_path, "llcg", "help", "graph")
+    title = (REPOSITORY / "docs" / "guides" / "graph.md").read_text().splitlines()[0]
+    assert (page.code, page.out.splitlines()[0], page.err) == (0, title, "")
+    listed = run(installed, tmp_path, "python", "-m", "llcg_dist", "help").out
+    topics = {line.split()[0].rpartition("/")[2] for line in listed.splitlines() if line.startswith("    ")}
+    assert {path.stem for path in (REPOSITORY / "docs").rglob("*.md")} <= topics
     usage = run(installed, tmp_path, "llcg", "multinode", "--help")
     assert (usage.code, usage.err) == (0, "")
     assert usage.out.startswith("usage: llcg multinode --head ADDRESS")

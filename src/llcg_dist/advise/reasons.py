@@ -59,7 +59,9 @@ def _times(curves: Sequence[Curve], chosen: Curve) -> str:
     target = NEARLY * max(curve.best for curve in curves)
     times = [f"{curve.name} {_seconds(curve.seconds_to(target))}" for curve in curves]
     goal = f"{100 * target:.1f} % (97 % of the best score in the pilot)"
-    return f"Cluster time to {goal}: {'; '.join(times)}. So {chosen.name} it is."
+    ahead = "It did not come there in the pilot, but was ahead in equal time. "
+    why = ahead if math.isinf(chosen.seconds_to(target)) else ""
+    return f"Cluster time to {goal}: {'; '.join(times)}. {why}So {chosen.name} it is."
 
 
 def _noise(facts: Facts) -> str:

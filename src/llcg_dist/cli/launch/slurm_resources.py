@@ -34,7 +34,7 @@ class Resources:
         lines = [
             f"{ranks} rank(s), {members}, on {nodes} node(s): {spread}. To SLURM a node is one task, an elastic",
             "agent that starts the node's ranks; the first node hosts their rendezvous.",
-            "GPUs: --gres=gpu:N; one for each of a node's ranks lets models cross with NCCL.",
+            "GPUs: --gres=gpu:N, one for each of a node's ranks.",
             "Time: --time=HH:MM:SS; a job that needs longer goes on by itself (see below).",
         ]
         if self.memory is None:

@@ -1,6 +1,8 @@
 """What every test finds: one thread per process, as in a rank, and floats as torch has them by default."""
 
+import logging
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,6 +19,18 @@ torch.set_num_threads(1)
 def _usual_floats() -> None:
     """A job flushes denormals for its whole process; a test that ran one must not leave that to the next."""
     torch.set_flush_denormal(False)
+
+
+@pytest.fixture(autouse=True)
+def _usual_log() -> Iterator[None]:
+    """A job logs to its run directory for its whole process; what the next test logs must not look for that."""
+    root = logging.getLogger()
+    before = list(root.handlers)
+    yield
+    for handler in [handler for handler in root.handlers if handler not in before]:
+        if isinstance(handler, logging.FileHandler):
+            root.removeHandler(handler)
+            handler.close()
 
 
 @pytest.fixture(scope="session")

@@ -60,8 +60,13 @@ def opened_conf() -> Iterator[None]:
 
 
 def to_yaml(config: Config) -> str:
+    """The settings as YAML."""
+    return OmegaConf.to_yaml(OmegaConf.structured(config))
+
+
+def recorded_yaml(config: Config) -> str:
     """The content of a run's config.yaml: the number of its format, and the settings."""
-    return f"{FORMAT_KEY}: {RUN_FORMAT}\n{OmegaConf.to_yaml(OmegaConf.structured(config))}"
+    return f"{FORMAT_KEY}: {RUN_FORMAT}\n{to_yaml(config)}"
 
 
 def register_schema() -> None:

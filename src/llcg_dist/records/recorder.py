@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from llcg_dist.comm.ledger import Ledger
-from llcg_dist.config.compose import to_yaml
+from llcg_dist.config.compose import recorded_yaml
 from llcg_dist.config.schema import Config
 from llcg_dist.data.atomic_files import write_bytes, write_json
 from llcg_dist.errors import first_line
@@ -72,7 +72,7 @@ class Recorder:
         for name in () if self._start_round else _RESULTS:
             (self.run_dir / name).unlink(missing_ok=True)
         record_start(self.run_dir, self._constants.get("metric"), self._start_round, self._constants.get("start", {}))
-        write_bytes(self.run_dir / "config.yaml", to_yaml(self._config).encode())
+        write_bytes(self.run_dir / "config.yaml", recorded_yaml(self._config).encode())
         self._metrics = RowFile(self.run_dir / "metrics.jsonl", self.rows)
         if self.mirror:
             for name in ("config.yaml", STARTS_FILE):

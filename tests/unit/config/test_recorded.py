@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from llcg_dist.config.compose import load_config, to_yaml
+from llcg_dist.config.compose import load_config, recorded_yaml
 from llcg_dist.config.recorded import read_config, read_settings, read_settings_to_resume
 from llcg_dist.config.run_format import RUN_FORMAT
 from llcg_dist.errors import UserError
@@ -15,7 +15,7 @@ from llcg_dist.errors import UserError
 BOMB = "a: &a [x, x]\nb: &b [*a, *a, *a]\nc: [*b, *b, *b]\n"
 
 
-SETTINGS = to_yaml(load_config(["experiment=tiny"]))
+SETTINGS = recorded_yaml(load_config(["experiment=tiny"]))
 
 
 def written(folder: Path, content: bytes | str) -> Path:
@@ -27,7 +27,7 @@ def written(folder: Path, content: bytes | str) -> Path:
 @pytest.mark.parametrize("experiment", ["tiny", "real/cora_gcn"])
 def test_round_trip(tmp_path: Path, experiment: str) -> None:
     config = load_config([f"experiment={experiment}", "train.local_lr=1e-5", "sampling.fanout=[10,5]"])
-    assert read_config(written(tmp_path, to_yaml(config))) == config
+    assert read_config(written(tmp_path, recorded_yaml(config))) == config
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_anything_else_is_refused_in_one_line(tmp_path: Path, content: bytes | s
 
 
 def test_locations_are_values_as_they_stand(tmp_path: Path) -> None:
-    path = written(tmp_path, to_yaml(load_config(["experiment=tiny"])))
+    path = written(tmp_path, recorded_yaml(load_config(["experiment=tiny"])))
     strange = "${oc.env:HOME}/a: [b"
     assert read_config(path, {"partition.root": strange}).partition.root == strange
     with pytest.raises(UserError, match="dataset.root=x: the run's dataset=synthetic has no such setting"):

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from llcg_dist.config.compose import load_config, to_yaml
+from llcg_dist.config.compose import load_config, recorded_yaml
 from llcg_dist.errors import UserError
 from llcg_dist.job.run_dir import RunState, claim_run_dir, inspect_run_dir
 
@@ -31,7 +31,7 @@ def test_a_place_that_takes_no_folder(tmp_path: Path) -> None:
 
 
 def recorded(folder: Path, *changes: tuple[str, str]) -> None:
-    text = to_yaml(load_config(["experiment=tiny"]))
+    text = recorded_yaml(load_config(["experiment=tiny"]))
     for old, new in changes:
         assert old in text
         text = text.replace(old, new)

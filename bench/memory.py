@@ -1,10 +1,11 @@
-"""Runs a command and watches the memory of its whole process tree, as the sum of PSS.
+"""Runs a command and watches the memory of its whole process tree, as the sum of PSS, and the CPU time that it takes.
 
 PSS counts a page that n processes share as 1/n for each, so the sum over a tree is what the tree occupies. Its
 file-backed part is page cache: pages of mapped files, which the kernel takes back when memory gets short.
 """
 
 import os
+import resource
 import subprocess
 import threading
 import time
@@ -40,6 +41,10 @@ class Stage:
 
     name: str
     seconds: float = 0.0
+    cpu: float = 0.0
+    """CPU seconds of the tree: unlike `seconds`, hardly longer on a host that others use."""
+    others: float = 0.0
+    """CPU seconds that all other processes of the host took meanwhile."""
     peak: Peak = field(default_factory=Peak)
     """Of the tree."""
     ranks: dict[int, Peak] = field(default_factory=dict)
@@ -57,6 +62,7 @@ def watch(
     """Runs the command; `stage_of` tells of a line that it prints which stage begins there, if any. With a folder, what
     its files occupy is watched, too."""
     stages, lines = [Stage("start")], []
+    cpu_before, host_before = _cpu_of_children(), _cpu_of_host()
     job = subprocess.Popen(command, env=os.environ | environment, stdout=subprocess.PIPE, text=True)
     done = threading.Event()
     watcher = threading.Thread(target=_look_until, args=(done, job.pid, stages, folder))
@@ -72,6 +78,7 @@ def watch(
                     stages[-1].peak.raise_to(_look(job.pid)[0])
                 now = time.perf_counter()
                 stages[-1].seconds, began = now - began, now
+                _note_cpu(stages, _cpu(job.pid), _cpu_of_host() - host_before)
                 stages.append(Stage(name))
         if job.wait() != 0:
             raise SystemExit(f"{' '.join(command)} ended with {job.returncode}: {' / '.join(lines[-3:])}")
@@ -81,20 +88,28 @@ def watch(
         if job.poll() is None:
             job.kill()
     stages[-1].seconds = time.perf_counter() - began
+    _note_cpu(stages, _cpu_of_children() - cpu_before, _cpu_of_host() - host_before)
     return stages, lines
 
 
 def _look_until(done: threading.Event, root: int, stages: list[Stage], folder: Path | None) -> None:
-    pause = 0.0
+    """CPU time is read more often than memory: what a process took is lost where it ends and nobody waits for it."""
+    pause = next_look = 0.0
+    looked_at: Stage | None = None
     while not done.wait(pause):
-        started = time.perf_counter()
-        stage = stages[-1]
+        pause = _OFTEN
+        _note_cpu(stages, _cpu(root), None)
+        started, stage = time.perf_counter(), stages[-1]
+        if started < next_look and stage is looked_at:
+            continue
+        looked_at = stage
         together, ranks = _look(root)
         stage.peak.raise_to(together)
         for rank, seen in ranks.items():
             stage.ranks.setdefault(rank, Peak()).raise_to(seen)
         stage.disk = max(stage.disk, _disk(folder) if folder else 0)
-        pause = max(_OFTEN, (time.perf_counter() - started) / _SHARE)
+        now = time.perf_counter()
+        next_look = now + (now - started) / _SHARE
 
 
 def _look(root: int) -> tuple[Peak, dict[int, Peak]]:
@@ -129,6 +144,39 @@ def _tree(root: int) -> list[int]:
             except OSError:  # the thread has ended since
                 continue
     return found
+
+
+def _note_cpu(stages: list[Stage], tree: float, host: float | None) -> None:
+    """The last stage took what is left of these CPU seconds since the start, of the tree and of the host. Processes
+    that nobody waits for are known only while they are there: what was seen of them counts."""
+    *before, last = stages
+    last.cpu = max(last.cpu, tree - sum(stage.cpu for stage in before))
+    if host is not None:
+        last.others = max(0.0, host - sum(stage.cpu + stage.others for stage in before) - last.cpu)
+
+
+def _cpu_of_host() -> float:
+    """CPU seconds of all processes since the host was started."""
+    user, nice, system, _, _, irq, softirq = map(int, Path("/proc/stat").read_text().split()[1:8])
+    return (user + nice + system + irq + softirq) / os.sysconf("SC_CLK_TCK")
+
+
+def _cpu(root: int) -> float:
+    """CPU seconds of the process tree until now, with those of processes that have ended and were waited for."""
+    ticks = 0
+    for process in _tree(root):
+        try:
+            fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+        except OSError:  # the process has ended since
+            continue
+        ticks += sum(map(int, fields[11:15]))  # utime, stime, and both of the children that were waited for
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def _cpu_of_children() -> float:
+    """CPU seconds of all processes that this one has waited for."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def _pss(process: int) -> Peak:

@@ -1,7 +1,10 @@
 """The stages of bench.scale, each by the command that a user types, watched from outside."""
 
 import json
+import os
 import shutil
+import statistics
+import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
@@ -54,7 +57,18 @@ class Sized:
 
     def stages(self) -> dict[str, Callable[[], Figures]]:
         """In this order; each needs what those before it have left in the folder."""
-        return {"partition": self.partition, "metis": self.metis, "train": self.train, "predict": self.predict}
+        measured = {"partition": self.partition, "metis": self.metis, "train": self.train, "predict": self.predict}
+        return {"predicted": self.predicted} | measured
+
+    def predicted(self) -> Figures:
+        """What `llcg doctor` says of all stages before the first of them, and the bytes of the user's files."""
+        write_files(self.folder / "files", self.nodes, self._edges)
+        shutil.rmtree(self.folder / "parts", ignore_errors=True)
+        arguments = ["doctor", "--stages", "--json", *self._settings, *TRAINING]
+        say(f"llcg {' '.join(arguments)}")
+        done = subprocess.run([_LLCG, *arguments], env=os.environ | _ENVIRONMENT, stdout=subprocess.PIPE, check=True)
+        files = sum(path.stat().st_size for path in (self.folder / "files").iterdir())
+        return json.loads(done.stdout) | {"files": files}
 
     def partition(self) -> Figures:
         """{stage of it: cost}, and the number of cut edges."""
@@ -131,6 +145,8 @@ def train_costs(settings: list[str], machines: int, folder: Path) -> Figures:
         "part_bytes": max(part["bytes"] for part in cut["parts"]),
         "num_edges": cut["num_edges"],
         "machine_rss": summary["peak_rss_mb_machine"] * 2**20,
+        "cpu_local": sum(statistics.mean(row["cpu_local_by_part"]) for row in rows),
+        "cpu_evaluate": statistics.median(row["cpu_evaluate"] for row in rows if row["cpu_evaluate"]),
         **{key: max(row[key] for row in rows) for key in PHASES},  # one of the rounds is evaluated
     }
 
@@ -140,15 +156,16 @@ def cost(stages: Sequence[Stage]) -> Figures:
     for stage in stages:
         highest.raise_to(stage.peak)
     disk = max(stage.disk for stage in stages)
-    return {"seconds": sum(stage.seconds for stage in stages), "peak": asdict(highest), "disk": disk}
+    sums = {key: sum(getattr(stage, key) for stage in stages) for key in ("seconds", "cpu", "others")}
+    return sums | {"peak": asdict(highest), "disk": disk}
 
 
 _ENVIRONMENT = {"OMP_NUM_THREADS": "1"}
+_LLCG = str(Path(sys.executable).parent / "llcg")
 
 
 def llcg(
     arguments: list[str], stage_of: Callable[[str], str | None] = lambda line: None, folder: Path | None = None
 ) -> list[Stage]:
     say(f"llcg {' '.join(arguments)}")
-    command = [str(Path(sys.executable).parent / "llcg"), *arguments]
-    return watch(command, _ENVIRONMENT, stage_of, folder)[0]
+    return watch([_LLCG, *arguments], _ENVIRONMENT, stage_of, folder)[0]

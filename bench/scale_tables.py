@@ -6,6 +6,7 @@ from fractions import Fraction
 
 from bench.harness import Claim, Spread, table
 from bench.kept import Figures
+from bench.scale_predicted import prediction_claims, predictions_table
 from bench.scale_stages import IN_ALL, PARTS, PHASES, STAGES, TRAINING
 
 OF_SHARES = Fraction(1, 4)
@@ -16,11 +17,13 @@ _METIS = "cut (METIS), beside"
 def text_of(figures: Figures) -> str:
     sizes, shares = by_size(figures), figures["shares"]
     texts = [_stages_table(sizes), _cuts_table(sizes), _training_table(sizes)]
+    texts += filter(None, [predictions_table(sizes)])
     return "\n\n".join([*texts, *([_shares_table(shares, figures["bare"])] if len(shares) > 1 else [])])
 
 
 def claims_of(figures: Figures) -> list[Claim]:
-    claims, sizes = [], figures["sizes"]
+    sizes = by_size(figures)
+    claims = prediction_claims(sizes)
     if "1" in sizes:
         claims += _claims_at_products_size(sizes["1"])
     if "10" in sizes:

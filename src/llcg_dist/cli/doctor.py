@@ -1,42 +1,56 @@
 """`llcg doctor [overrides]`: checks a job before it starts, and prints the findings. Exit code 2 if it cannot work.
 
-`llcg doctor --gpu` compares every GPU of this host with its CPU.
+`llcg doctor --stages` predicts what every stage will take, `llcg doctor --gpu` compares every GPU of this host with its
+CPU.
 """
 
+import json
 import os
+import shutil
 import sys
+import time
 from collections.abc import Sequence
+from pathlib import Path
 
 from llcg_dist.algorithms.base import Algorithm
 from llcg_dist.algorithms.registry import build_algorithm
 from llcg_dist.cli.partition import print_parts
 from llcg_dist.config.compose import load_config
 from llcg_dist.config.schema import Config
+from llcg_dist.data.host_memory import memory
 from llcg_dist.data.partition import ensure_store, store_path
-from llcg_dist.data.store import parts_on_disk, read_shard
+from llcg_dist.data.store import parts_on_disk, read_manifest, read_shard
 from llcg_dist.doctor import ERROR, OK, WARN, Finding, check_parts_and_memory, num_processes
 from llcg_dist.doctor.findings import format_bytes
+from llcg_dist.doctor.forecast import HEADER, LARGE_ENTRIES, Forecast, existing_folder, forecast
 from llcg_dist.doctor.host import Host, num_gpus, this_host
 from llcg_dist.doctor.host_rules import check_host, check_precision, check_processes
 from llcg_dist.doctor.privacy_rules import check_privacy
+from llcg_dist.doctor.sizes import size_of
+from llcg_dist.doctor.stage_rules import check_stages
 from llcg_dist.errors import UserError
 from llcg_dist.records.console import print_error, say, table
 
 _ANSI_COLOURS = {OK: "32", WARN: "33", ERROR: "31"}
 _RANKS_HERE = "--ranks-here="
 _GPU = "--gpu"
+_STAGES, _JSON = "--stages", "--json"
 
 
 def doctor(arguments: Sequence[str]) -> int:
     """Prints the findings on host, parts and memory, and the predicted traffic; returns the exit code."""
+    start = time.process_time()
     if _GPU in arguments:
         return _compare_gpus(arguments)
+    if _STAGES in arguments:
+        return _predict_stages(arguments, start)
     config = load_config([argument for argument in arguments if not argument.startswith("--")])
     algorithm = build_algorithm(config)
     algorithm.local_steps()
     ranks = num_processes(config, algorithm)
     ranks_here = _ranks_here(arguments, ranks)
     host = this_host(config.cluster.interface)
+    _predict_large(config, algorithm, host, start)
     findings = [
         *check_processes(os.environ.get("WORLD_SIZE"), ranks),
         *check_host(host, config.cluster, ranks_here),
@@ -75,13 +89,49 @@ def _compare_gpus(arguments: Sequence[str]) -> int:
     return 0
 
 
+def _predict_stages(arguments: Sequence[str], start: float) -> int:
+    """Prints what every stage that is still to come will take, and builds nothing; as JSON with --json."""
+    options = {argument for argument in arguments if argument.startswith("--")}
+    if unknown := options - {_STAGES, _JSON}:
+        raise UserError(f"{min(unknown)}: {_STAGES} takes no other option than {_JSON}")
+    config = load_config([argument for argument in arguments if not argument.startswith("--")])
+    algorithm = build_algorithm(config)
+    algorithm.local_steps()
+    path = store_path(config) / "manifest.json"
+    size = size_of(config, read_manifest(path.parent) if path.exists() else None)
+    if size is None:
+        what = f"dataset={config.dataset.source}: how large this graph is shows only when it is loaded"
+        raise UserError(f"{_STAGES}: {what}; build the parts with `llcg partition` first")
+    found = forecast(algorithm, size, this_host(config.cluster.interface), start, path.exists())
+    if _JSON in options:
+        say(json.dumps(found.as_json()))
+        return 0
+    _print_stages(config, found)
+    return 0
+
+
+def _predict_large(config: Config, algorithm: Algorithm, host: Host, start: float) -> None:
+    """The same where a large graph has no parts yet: what comes next takes minutes."""
+    size = None if store_path(config).exists() else size_of(config)
+    if size is not None and size.entries >= LARGE_ENTRIES:
+        _print_stages(config, forecast(algorithm, size, host, start, has_store=False))
+
+
+def _print_stages(config: Config, found: Forecast) -> None:
+    size = found.size
+    say(f"stages of {size.nodes:,} nodes, {size.edges:,} edges, {size.features} features, on this host when it is idle")
+    say(table(HEADER, found.rows()))
+    free_disk = shutil.disk_usage(existing_folder(Path(config.partition.root))).free
+    _print_findings(check_stages(config, found, memory()[1], free_disk))
+
+
 def _ranks_here(arguments: Sequence[str], ranks: int) -> int:
     """The value of --ranks-here, all ranks by default; any other option is a UserError."""
     ranks_here = ranks
     for option in (argument for argument in arguments if argument.startswith("--")):
         value = option.removeprefix(_RANKS_HERE)
         if not option.startswith(_RANKS_HERE) or not value.isdecimal() or not 1 <= int(value) <= ranks:
-            rule = f"--gpu, or --ranks-here=N with N from 1 to the job's {ranks} rank(s)"
+            rule = f"--gpu, --stages [--json], or --ranks-here=N with N from 1 to the job's {ranks} rank(s)"
             raise UserError(f"{option}: the options are {rule}")
         ranks_here = int(value)
     return ranks_here

@@ -82,6 +82,7 @@ why: 1+P ranks spread evenly over the nodes, the cores of each, and its memory w
 Submit from a folder that all nodes see. A sweep: llcg train -m hydra/launcher=submitit_slurm.
 More: llcg help slurm.""",
     "doctor": """usage: llcg doctor [--ranks-here=N] [key=value ...]
+       llcg doctor --stages [--json] [key=value ...]
        llcg doctor --gpu
 
 Examines the job that `llcg train` would start with the same settings: host, versions, parts, memory, and the bytes
@@ -89,6 +90,9 @@ that every method would send. Builds the parts where they are missing; starts no
 Exit code 0 if the job can work, 2 if it cannot.
 
   --ranks-here=N   so many of the ranks run on this host, rank 0 among them (default: all)
+  --stages         predict time, memory and disk of every stage that is still to come, from the graph's sizes and some
+                   seconds of trials on this host; builds nothing. --json prints that alone, for a script. Without the
+                   option a large graph that has no parts yet is predicted before they are built
   --gpu            instead of a job: take one step of every model on each GPU of this host, and compare it with the
                    CPU's; exit code 1 if they differ by more than rounding, 2 if there is no GPU
 

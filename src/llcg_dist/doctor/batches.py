@@ -73,3 +73,20 @@ def _sampled_neighbours(graph: Graph, nodes: Array, fanout: int, rng: np.random.
     offset = np.minimum(offset.astype(np.int64), degree[many][:, None] - 1)  # the sum may round up to the degree
     sampled = graph.indices[starts[many][:, None] + offset]
     return np.concatenate([sampled.ravel(), neighbours(graph, nodes[~many])])
+
+
+def expected_batch(
+    num_nodes: int, degree: float, train_share: float, batch_size: int, fanouts: Sequence[int | float]
+) -> BatchSize:
+    """The size of a batch in a graph of which only the sizes are known: every node has `degree` neighbours, at random.
+
+    Of N nodes, e edges reach N·(1 − exp(−e/N)).
+    """
+    seeds = max(1, min(batch_size, round(train_share * num_nodes)))
+    rows, edges = [seeds], list[int]()
+    for fanout in reversed(fanouts):
+        sampled = fanout * degree if isinstance(fanout, float) else degree if fanout < 0 else min(fanout, degree)
+        edges.insert(0, round(rows[0] * sampled))
+        reached = (num_nodes - rows[0]) * (1 - math.exp(-edges[0] / num_nodes))
+        rows.insert(0, min(num_nodes, rows[0] + math.ceil(reached)))
+    return BatchSize(rows, edges)

@@ -49,12 +49,12 @@ class DryRunCosts:
         kept = self._per_row * (batch.inputs + edges) * _WITH_GRADIENTS
         return round(kept) + batch.inputs * self._num_features * 4 + edges * _BYTES_PER_EDGE
 
-    def evaluation_bytes(self, graph: Graph, evaluate: EvaluateConfig) -> int:
+    def evaluation_bytes(self, num_nodes: int, num_edges: int, evaluate: EvaluateConfig) -> int:
         """One batch with all its neighbours, and the logits of every node."""
-        edges = min(2 * graph.num_edges, EDGES_PER_NODE * evaluate.chunk)
-        rows = min(graph.num_nodes, evaluate.chunk + edges)
+        edges = min(2 * num_edges, EDGES_PER_NODE * evaluate.chunk)
+        rows = min(num_nodes, evaluate.chunk + edges)
         work = self._per_row * (rows + edges) + rows * self._num_features * 4 + edges * _BYTES_PER_EDGE
-        return round(work) + graph.num_nodes * self._num_classes * 4
+        return round(work) + num_nodes * self._num_classes * 4
 
     def _kept_bytes(self, sample: Sample, graph: Graph) -> int:
         """Bytes of the tensors that the forward pass keeps for the backward pass, weights and features apart."""

@@ -5,11 +5,11 @@ are evicted when there is none. Predictions are within a factor of two of the me
 (peak_rss_mb_server and peak_rss_mb_machine of summary.json); the constants below were fitted to such measurements.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from llcg_dist.config.train import EvaluateConfig, Precision
-from llcg_dist.data.graph import Graph
 from llcg_dist.doctor.batches import BatchSize
 from llcg_dist.models.structure import Layer
 from llcg_dist.sampling.block import EDGES_PER_NODE
@@ -57,9 +57,9 @@ class LayerCosts:
     def step_bytes(self, batch: BatchSize) -> int:
         return step_bytes(self._layers, batch)
 
-    def evaluation_bytes(self, graph: Graph, evaluate: EvaluateConfig) -> int:
+    def evaluation_bytes(self, num_nodes: int, num_edges: int, evaluate: EvaluateConfig) -> int:
         on_disk, state_bytes = evaluate.scratch is not None, 2 if evaluate.states == Precision.bfloat16 else 4
-        return evaluation_bytes(self._layers, graph.num_nodes, graph.num_edges, evaluate.chunk, on_disk, state_bytes)
+        return evaluation_bytes(self._layers, num_nodes, num_edges, evaluate.chunk, on_disk, state_bytes)
 
 
 def model_bytes(layers: Sequence[Layer]) -> int:
@@ -100,18 +100,20 @@ def evaluation_bytes(
     """
     one_chunk = num_nodes <= chunk and 2 * num_edges <= EDGES_PER_NODE * chunk
     edges = 2 * num_edges if one_chunk else min(2 * num_edges, EDGES_PER_NODE * chunk)
+    nodes_of_chunk = min(num_nodes, chunk, math.ceil(edges * num_nodes / max(1, 2 * num_edges)) or chunk)
     peak = 0
     for position, layer in enumerate(layers):
         # The features are memory-mapped; where they become narrower, they are mapped before they are added up.
         entering = num_nodes * layer.width_in * state_bytes
+        sums_rows = layer.kind.reads_neighbours and not layer.kind.messages_per_edge
+        maps_first = sums_rows and layer.width_out < layer.width_in and not one_chunk
         if position == 0:
-            maps_first = layer.kind.reads_neighbours and layer.width_out < layer.width_in and not one_chunk
             entering = num_nodes * layer.width_out * state_bytes if maps_first else 0
         leaving = num_nodes * layer.width_out * (_FLOAT_BYTES if layer is layers[-1] else state_bytes)
         # Features may need conversion or BatchNorm.
         copies = layer.kind.reads_neighbours and (not layer.kind.reads_hidden_in_place or position == 0)
-        rows = min(num_nodes, chunk + edges if copies else chunk)
-        work = rows * layer.width_in * _FLOAT_BYTES * 2 + min(num_nodes, chunk) * layer.width_out * _FLOAT_BYTES * 2
+        rows = min(num_nodes, nodes_of_chunk + edges) if copies and not maps_first else nodes_of_chunk
+        work = rows * layer.width_in * _FLOAT_BYTES * 2 + nodes_of_chunk * layer.width_out * _FLOAT_BYTES * 2
         work += (_messages(layer, edges) + edges * _BYTES_PER_EDGE) if layer.kind.reads_neighbours else 0
         peak = max(peak, work + (0 if on_disk else entering + leaving))
     return peak

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from llcg_dist.algorithms.base import Algorithm
+from llcg_dist.config.algorithm import Aggregate
 from llcg_dist.config.cluster import Backend
 from llcg_dist.config.schema import Config
 from llcg_dist.config.train import EvaluateConfig, Fanouts
@@ -19,6 +20,8 @@ from llcg_dist.models.registry import structure
 from llcg_dist.sampling.minibatch import fanouts_per_layer
 from llcg_dist.training.batchwise import is_one_batch
 
+_COPIES_OF_MODEL = 8
+"""Costs.model_bytes in terms of the weights alone."""
 _BYTES_PER_NODE = 16
 """Private memory of a rank for each node of its graph: degrees and training nodes."""
 
@@ -45,7 +48,7 @@ class Costs(Protocol):
 
     def step_bytes(self, batch: BatchSize) -> int: ...
 
-    def evaluation_bytes(self, graph: Graph, evaluate: EvaluateConfig) -> int: ...
+    def evaluation_bytes(self, num_nodes: int, num_edges: int, evaluate: EvaluateConfig) -> int: ...
 
 
 def costs_of(config: Config, graph: Graph) -> Costs:
@@ -64,11 +67,11 @@ def make_plan(algorithm: Algorithm, full_graph: Graph, parts: Sequence[Graph], o
     model = costs.model_bytes()
     correction = _correction_batch(config, full_graph)
     correction_bytes = costs.step_bytes(correction) if correction else 0
-    evaluation = costs.evaluation_bytes(full_graph, config.evaluate)
+    evaluation = costs.evaluation_bytes(full_graph.num_nodes, full_graph.num_edges, config.evaluate)
     row_bytes = 4 * full_graph.num_features
     server_step = max(_on_host(costs, correction, row_bytes, on_gpu), evaluation)
-    received = config.cluster.num_machines * model // 8
-    server_base = IMPORTS_PRIVATE_BYTES + 2 * model + received + 2 * _BYTES_PER_NODE * full_graph.num_nodes
+    kept = received_bytes(config, model)
+    server_base = IMPORTS_PRIVATE_BYTES + 2 * model + kept + 2 * _BYTES_PER_NODE * full_graph.num_nodes
     trained = list(parts) if trains_on_parts else [full_graph] * algorithm.num_machines
     local_step = _on_host(costs, _local_batch(algorithm, trained), row_bytes, on_gpu)
     machine_base = [model + _BYTES_PER_NODE * graph.num_nodes for graph in trained]
@@ -86,6 +89,13 @@ def make_plan(algorithm: Algorithm, full_graph: Graph, parts: Sequence[Graph], o
     return Plan(correction, correction_bytes, ranks, exact)
 
 
+def received_bytes(config: Config, model: int) -> int:
+    """What the server holds of the machines' models, one of which with all that it is trained with takes `model` bytes:
+    all P as they came. aggregate=learned also has each of them cut into layers, and a model to take gradients of."""
+    received = config.cluster.num_machines * model // _COPIES_OF_MODEL
+    return 2 * received + model if config.algorithm.aggregate == Aggregate.learned else received
+
+
 def mapped_bytes(graph: Graph) -> int:
     """The size of a graph's arrays, which ranks map from files."""
     arrays = (graph.indptr, graph.indices, graph.features, graph.labels, graph.split)
@@ -93,7 +103,7 @@ def mapped_bytes(graph: Graph) -> int:
 
 
 def _correction_batch(config: Config, full_graph: Graph) -> BatchSize | None:
-    if not config.algorithm.corrects:
+    if not config.algorithm.corrects and config.algorithm.aggregate != Aggregate.learned:
         return None
     return _batch(config, full_graph, config.train.server_batch_size, config.sampling.server_fanout)
 

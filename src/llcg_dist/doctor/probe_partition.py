@@ -1,0 +1,204 @@
+"""Measures what this host takes for an edge, an entry or a byte, by the code that `llcg partition` runs.
+
+A graph is drawn whose lists of neighbours are random and lead to as many nodes as the user's has, up to a limit: what
+is looked up for a neighbour is then as far away in memory. Only some of its nodes have neighbours: a second is
+enough.
+"""
+
+import hashlib
+import math
+import os
+import resource
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from llcg_dist.data.array_writer import ArrayWriter
+from llcg_dist.data.csr import Topology, index_dtype, require_undirected_csr
+from llcg_dist.data.cut import cut_edge_counts
+from llcg_dist.data.external_csr import ExternalCsr
+from llcg_dist.data.graph import Graph, induced_topology
+from llcg_dist.data.metis import WeightedGraph
+from llcg_dist.data.rows import Array, first_nonfinite
+from llcg_dist.data.stream import KERNELS, STREAM_METIS
+from llcg_dist.data.workspace import Workspace
+from llcg_dist.doctor.rates import PartitionRates
+from llcg_dist.doctor.sizes import GraphSize
+
+_MOST_NODES = 1 << 23
+"""Nodes that neighbours are drawn from: a number for each is 32 MB, more than caches hold."""
+_ENTRIES = 1 << 22
+"""Entries of the drawn graph, and edges that are sorted: arrays of so many come from the kernel, page by page, as those
+of larger graphs do."""
+_ENTRIES_OF_PASS = 1 << 20
+"""Entries that a pass of partition=stream looks at: it allocates nothing."""
+_EDGES_OF_METIS = 1 << 19
+_BYTES = 1 << 26
+"""Bytes that are written, copied and hashed."""
+_COMMUNITIES = 32
+_CLUSTERS = 16
+"""Clusters that the neighbours of a node are in."""
+_METIS_PROCESS = 0.2
+"""CPU seconds of a process that has imported what METIS needs."""
+
+
+def cpu_seconds(work: Callable[[], object], repeats: int = 2) -> float:
+    """The shortest of some repeats: whatever else the host does makes them longer."""
+    taken = []
+    for _ in range(repeats):
+        started = time.process_time()
+        work()
+        taken.append(time.process_time() - started)
+    return max(min(taken), 1e-9)
+
+
+def drawn_graph(num_nodes: int, degree: float, entries: int) -> tuple[Graph, int]:
+    """(a graph without features, some of whose nodes have about so many entries together; how many nodes these are).
+    Its topology has rows for these alone."""
+    rng, each = np.random.default_rng(0), max(1, round(degree))
+    rows = max(1, min(num_nodes, entries // each))
+    dtype = index_dtype(num_nodes, rows * each)
+    indices = rng.integers(num_nodes, size=rows * each, dtype=dtype)
+    nothing, split = np.zeros((num_nodes, 0), np.float32), np.ones(num_nodes, np.int8)
+    indptr = np.arange(rows + 1, dtype=dtype) * dtype(each)
+    return Graph(indptr, indices, nothing, np.zeros(num_nodes, np.int64), split, num_classes=1), rows
+
+
+def measure_partition(
+    size: GraphSize, num_parts: int, scratch: Path, start: float, with_metis: bool = False
+) -> PartitionRates:
+    """`scratch`: a folder on the disk that the store will be on; `start`: what this process took to begin."""
+    num_nodes = max(_CLUSTERS, min(size.nodes, _MOST_NODES))
+    graph, rows = drawn_graph(num_nodes, size.degree, min(size.entries, _ENTRIES))
+    entries, assignment = len(graph.indices), (np.arange(num_nodes) % num_parts).astype(np.int32)
+    with tempfile.TemporaryDirectory(prefix=".llcg-probe-", dir=scratch) as folder:
+        files = _file_rates(Path(folder))
+        edges, _ = _edge_rates(max(1, min(size.edges, _ENTRIES)), size.degree, Path(folder) / "sorted")
+        metis = _metis(size, num_parts, Path(folder)) if with_metis else 0.0
+    return PartitionRates(
+        start=start,
+        **files,
+        **edges,
+        check_entry=cpu_seconds(lambda: require_undirected_csr(graph.indptr, graph.indices, _accept)) / entries,
+        count_entry=cpu_seconds(lambda: cut_edge_counts(graph, assignment, num_parts)) / entries,
+        induce_entry=_inducing(graph, num_nodes, rows),
+        **_stream_rates(graph, assignment, num_parts),
+        metis_entry=metis,
+    )
+
+
+def _accept(holds: bool, rule: str) -> None:
+    """The drawn graph is directed and has duplicates: the checks shall run to their end."""
+
+
+def _file_rates(folder: Path) -> dict[str, float]:
+    rng = np.random.default_rng(0)
+    rows = rng.standard_normal((_BYTES // 400, 100), dtype=np.float32)
+    path = folder / "rows.npy"
+
+    def write() -> None:
+        writer = ArrayWriter(path, rows.dtype, rows.shape[1:])
+        writer.append(rows)
+        writer.finish()
+
+    written = cpu_seconds(write)
+    began = time.perf_counter()
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
+    synced = time.perf_counter() - began
+    mapped = np.load(path, mmap_mode="r")
+    picked = np.arange(0, len(rows), 2)
+    return {
+        "draw_number": cpu_seconds(lambda: rng.standard_normal(rows.shape, dtype=np.float32)) / rows.size,
+        "hash_byte": cpu_seconds(lambda: hashlib.sha256(rows.data)) / rows.nbytes,
+        "write_byte": written / rows.nbytes,
+        "disk_byte": synced / rows.nbytes,
+        "scan_value": cpu_seconds(lambda: first_nonfinite(mapped)) / rows.size,
+        "copy_byte": cpu_seconds(lambda: mapped[picked]) / (len(picked) * 400),
+    }
+
+
+def _edge_rates(num_edges: int, degree: float, folder: Path) -> tuple[dict[str, float], Topology]:
+    """(what an edge takes that is found and added, and an entry that is sorted; the graph with communities)."""
+    import pandas as pd
+
+    from llcg_dist.data.datasets.nodes import NodeIds
+
+    folder.mkdir()
+    rng = np.random.default_rng(0)
+    num_nodes = max(_COMMUNITIES, round(2 * num_edges / max(1.0, degree)))
+    src = rng.integers(num_nodes, size=num_edges, dtype=np.int32)
+    near = rng.integers(num_nodes // _COMMUNITIES, size=num_edges, dtype=np.int32) * _COMMUNITIES + src % _COMMUNITIES
+    dst = np.where(rng.random(num_edges) < 0.8, near, rng.integers(num_nodes, size=num_edges, dtype=np.int32))
+    ids = NodeIds.numbered(Path("edges"), num_nodes)
+    csr = ExternalCsr(Workspace(folder, memory=1 << 40), num_nodes, num_edges)
+    moments = [time.process_time()]
+    ends = [ids.index_of(pd.Series(nodes), lambda row: "") for nodes in (src, dst)]
+    moments.append(time.process_time())
+    csr.add(*ends)
+    moments.append(time.process_time())
+    topology = csr.finish()
+    moments.append(time.process_time())
+    find, add, sort = (max(taken, 1e-9) for taken in np.diff(moments).tolist())
+    entries_and_bits = 2 * num_edges * math.log2(2 * num_edges + 2)
+    rates = {"find_edge": find / num_edges, "add_edge": add / num_edges, "sort_entry": sort / entries_and_bits}
+    return rates, topology
+
+
+def _inducing(graph: Graph, num_nodes: int, rows: int) -> float:
+    """Of the nodes that have neighbours; the numbers of all others are made anew for every part, too."""
+    empty = np.full(num_nodes - rows, graph.indptr[-1], graph.indptr.dtype)
+    whole = Graph(np.concatenate([graph.indptr, empty]), graph.indices, graph.features, graph.labels, graph.split, 1)
+    nodes, none = np.arange(rows), np.arange(0)
+    taken = cpu_seconds(lambda: induced_topology(whole, nodes)) - cpu_seconds(lambda: induced_topology(whole, none))
+    return max(taken, 1e-9) / len(graph.indices)
+
+
+def _stream_rates(graph: Graph, assignment: Array, num_parts: int) -> dict[str, float]:
+    """Passes of partition=stream over some of the nodes that have neighbours."""
+    kernels, num_nodes = KERNELS.load(), len(assignment)
+    rows = max(1, min(len(graph.indptr) - 1, int(np.searchsorted(graph.indptr, _ENTRIES_OF_PASS))))
+    entries, dtype = int(graph.indptr[rows]), graph.indices.dtype
+    indptr, indices = graph.indptr.view(), graph.indices.view()
+    for array in (indptr, indices):
+        array.flags.writeable = False  # as mapped ones are: to the kernels that is a type of its own
+    numbers = np.arange(num_nodes + 1, dtype=dtype)
+    order, alone, cluster = numbers[:rows], numbers[:-1], numbers[:-1] % _CLUSTERS
+    units = kernels.Units(indptr, indices, numbers, alone, np.zeros(num_nodes, dtype))
+
+    def merge(of_node: Array, limit: int) -> float:
+        size, zeros = np.bincount(of_node, minlength=num_nodes).astype(dtype), np.zeros(num_nodes, dtype)
+        clusters = kernels.Clusters(of_node.copy(), size, zeros, zeros.copy(), np.full(num_nodes + 1, -1, dtype))
+        pass_ = (units, clusters, order, limit, np.uint64(1), False)
+        return cpu_seconds(lambda: kernels.merge_units(*pass_), repeats=1) / entries
+
+    members, starts = np.empty(rows, dtype), np.empty(_CLUSTERS + 1, dtype)
+    kernels.group_nodes(cluster[:rows], starts, members)
+    grouped = kernels.Units(indptr, indices, starts, members, np.zeros(_CLUSTERS, dtype))
+    coarse = [np.empty(length, np.int64) for length in (_CLUSTERS + 1, _CLUSTERS**2, _CLUSTERS**2)]
+    load, room = np.full((num_parts, 1), num_nodes // num_parts), np.full(1, num_nodes)
+    kinds, part = np.zeros(num_nodes, np.int64), assignment.copy()
+    merge(alone, 1)  # numba's first call takes longer
+    return {
+        "merge_first": merge(alone, num_nodes),
+        "merge_later": merge(cluster, num_nodes),
+        "contract": cpu_seconds(lambda: kernels.contract(grouped, cluster, *coarse)) / entries,
+        "restream": cpu_seconds(lambda: kernels.restream(indptr, indices, order, part, kinds, load, room, 0.0))
+        / entries,
+    }
+
+
+def _metis(size: GraphSize, num_parts: int, folder: Path) -> float:
+    """pymetis', whose process has little to import; DGL's is the same METIS."""
+    _, topology = _edge_rates(max(1, min(size.edges, _EDGES_OF_METIS)), size.degree, folder / "metis")
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    ones = np.ones(len(topology.indices), np.int64)
+    indptr, indices = (array.astype(np.int64) for array in (topology.indptr, topology.indices))
+    weighted = WeightedGraph(indptr, indices, ones, ones[: len(indptr) - 1, None])
+    STREAM_METIS.parts_of_weighted(weighted, num_parts, folder)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    taken = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return max(taken - _METIS_PROCESS, 0.1 * taken) / len(topology.indices)

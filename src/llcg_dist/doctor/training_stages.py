@@ -1,0 +1,155 @@
+"""Predicts time and memory of training, of an evaluation, and of prediction, before the parts are there.
+
+Memory is counted as it is shared: the ranks of a host are forked from one process, whose imports they have in common.
+A process's own is what it holds beside them and its share of them (its PSS).
+"""
+
+from dataclasses import replace
+
+from llcg_dist.algorithms.base import Algorithm
+from llcg_dist.config.algorithm import FILL, Aggregate
+from llcg_dist.config.cluster import Backend
+from llcg_dist.config.schema import Config
+from llcg_dist.config.train import WHEN_FREE, Fanouts
+from llcg_dist.doctor.batches import BatchSize, expected_batch
+from llcg_dist.doctor.plan import Costs, received_bytes
+from llcg_dist.doctor.rates import Rates
+from llcg_dist.doctor.sizes import GraphSize
+from llcg_dist.doctor.stages import KEPT_EDGES, LIBRARIES_MAPPED, StageCost
+from llcg_dist.job.devices import evaluates_beside, threads_per_rank
+from llcg_dist.models.registry import structure
+from llcg_dist.sampling.minibatch import fanouts_per_layer
+
+TRAIN, SERVER, MACHINE, EVALUATE, PREDICT = "train", "the server", "a machine", "an evaluation", "predict"
+
+_LAUNCHER = 215_000_000
+"""Memory of `llcg train` while its ranks run."""
+_IMPORTS = 390_000_000
+"""What all processes of a job on one host have in common: Python, torch, PyG, numba."""
+_OWN = 34_000_000
+"""What each of them has besides."""
+_SERVER = 60_000_000
+"""What the server has besides: records, channels."""
+_PREDICTING = 330_000_000
+"""Memory of `llcg predict` with what it imports."""
+_BYTES_PER_NODE = 16
+"""Of a rank, for each node of its graph: degrees, places in a batch, training nodes."""
+_COPIES_OF_STEP = 3
+"""What the server's allocator keeps of correction steps, in terms of what one needs: batches differ."""
+_BESIDE = 1.3
+"""How much longer an evaluation takes while machines train beside it, which use the same caches: the mean of four runs
+of bench.scale at 1/64 of ogbn-products' size."""
+_START_OF_JOB, _START_OF_RANK, _START_PREDICTING = 4.0, 0.3, 3.2
+"""CPU seconds in terms of what `llcg` takes to begin: launcher and imports; each rank; `llcg predict`, with its end."""
+
+
+def training_stages(algorithm: Algorithm, size: GraphSize, costs: Costs, rates: Rates) -> dict[str, StageCost]:
+    """{stage: cost}. The server and a machine take place during the training, and an evaluation at the server."""
+    config, one_process = algorithm.config, is_one_process(algorithm)
+    evaluation = evaluate(config, size, costs, rates)
+    machine = machine_cost(algorithm, size, costs, rates)
+    beside = not one_process and _evaluates_beside(algorithm)
+    evaluation = replace(evaluation, cpu=evaluation.cpu * (_BESIDE if beside else 1))
+    server = server_cost(algorithm, size, costs, rates, 0 if beside else evaluation.anonymous)
+    processes = 1 if one_process else algorithm.num_machines + 1 + beside
+    machines = algorithm.num_machines
+    own = server.anonymous + machines * machine.anonymous + (evaluation.anonymous if beside else 0)
+    store = size.whole_bytes + (machines * machine.mapped if algorithm.trains_on_parts else 0)
+    evaluations = _num_evaluations(config)
+    start = (_START_OF_JOB + _START_OF_RANK * processes) * rates.partition.start
+    cpu = machines * machine.cpu + server.cpu + evaluations * evaluation.cpu
+    cores = max(1, min(rates.cores, processes))
+    total = StageCost(
+        start + cpu,
+        _LAUNCHER + _IMPORTS + (processes + 1) * _OWN + own,
+        store + 2 * LIBRARIES_MAPPED,
+        waits=start - start / cores,  # nothing runs beside the imports
+        cores=cores,
+    )
+    share = _OWN + _IMPORTS // (processes + 2)
+    return {
+        TRAIN: total,
+        SERVER: _with_share(server, share),
+        MACHINE: _with_share(machine, share),
+        EVALUATE: _with_share(evaluation, share),
+        PREDICT: predict(config, size, costs, rates),
+    }
+
+
+def is_one_process(algorithm: Algorithm) -> bool:
+    return not algorithm.trains_on_parts or algorithm.config.cluster.backend == Backend.loopback
+
+
+def machine_cost(algorithm: Algorithm, size: GraphSize, costs: Costs, rates: Rates) -> StageCost:
+    """One machine in all rounds: its model, its batches, and its part, which it maps."""
+    machines = algorithm.num_machines
+    nodes, edges = size.nodes, float(size.edges)
+    if algorithm.trains_on_parts:
+        nodes, edges = nodes // machines, KEPT_EDGES * edges / machines
+    batch = _batch(algorithm.config, size, nodes, edges, algorithm.local_batch_size, algorithm.config.sampling.fanout)
+    held = costs.model_bytes() + costs.step_bytes(batch) + _BYTES_PER_NODE * nodes
+    mapped = size.part_bytes(machines, KEPT_EDGES) if algorithm.trains_on_parts else 0
+    return StageCost(sum(algorithm.local_steps()) * rates.training.step, held, mapped)
+
+
+def server_cost(algorithm: Algorithm, size: GraphSize, costs: Costs, rates: Rates, evaluation: int = 0) -> StageCost:
+    """The server in all rounds: models, correction steps, and the whole graph, which it maps. `evaluation`: bytes of
+    one where that is not in a process of its own."""
+    config, model = algorithm.config, costs.model_bytes()
+    step = 0
+    if steps := server_steps(algorithm):
+        batch_size, fanout = config.train.server_batch_size, config.sampling.server_fanout
+        step = _COPIES_OF_STEP * costs.step_bytes(_batch(config, size, size.nodes, size.edges, batch_size, fanout))
+    held = _SERVER + 2 * model + received_bytes(config, model) + 2 * _BYTES_PER_NODE * size.nodes
+    return StageCost(steps * rates.training.server_step, held + max(step, evaluation), size.whole_bytes)
+
+
+def server_steps(algorithm: Algorithm) -> int:
+    """Gradients that the server takes in all rounds; S=fill takes about as many as a machine, S=auto at least one."""
+    settings, local = algorithm.config.algorithm, algorithm.local_steps()
+    mixing = settings.mix_steps if settings.aggregate == Aggregate.learned else 0
+    of_round = settings.fixed_correction_steps or int(settings.corrects)
+    return (sum(local) if settings.S == FILL else of_round * len(local)) + mixing * len(local)
+
+
+def evaluate(config: Config, size: GraphSize, costs: Costs, rates: Rates) -> StageCost:
+    """One pass over the whole graph, by one core; hidden states are in memory, or in files of evaluate.scratch."""
+    cpu = size.nodes * rates.training.evaluate_node + size.entries * rates.training.evaluate_entry
+    held, in_memory = (
+        costs.evaluation_bytes(size.nodes, size.edges, settings)
+        for settings in (config.evaluate, replace(config.evaluate, scratch=None))
+    )
+    on_disk = in_memory - held
+    return StageCost(cpu, held + _BYTES_PER_NODE * size.nodes, size.whole_bytes + on_disk, on_disk)
+
+
+def predict(config: Config, size: GraphSize, costs: Costs, rates: Rates) -> StageCost:
+    """`llcg predict`: a pass over the whole graph, the probability of every class, and a table of all nodes."""
+    one, speed = evaluate(config, size, costs, rates), rates.partition
+    logits = 4 * size.nodes * size.classes
+    held = max(one.anonymous, 2 * logits + 40 * size.nodes)
+    table = 20 * size.nodes * speed.write_byte
+    cpu = _START_PREDICTING * speed.start + one.cpu + size.file_bytes * speed.hash_byte + table
+    return StageCost(cpu, _PREDICTING + held, one.mapped + LIBRARIES_MAPPED, one.disk)
+
+
+def _with_share(cost: StageCost, share: int) -> StageCost:
+    return replace(cost, anonymous=share + cost.anonymous)
+
+
+def _batch(config: Config, size: GraphSize, nodes: int, edges: float, batch_size: int, fanout: Fanouts) -> BatchSize:
+    fanouts = fanouts_per_layer(fanout, structure(config.model).depth)
+    return expected_batch(max(1, nodes), 2 * edges / max(1, nodes), size.train_share, batch_size, fanouts)
+
+
+def _evaluates_beside(algorithm: Algorithm) -> bool:
+    threads = threads_per_rank(algorithm.config.cluster.threads, algorithm.num_machines + 1)
+    return evaluates_beside(algorithm.config.evaluate.process, threads)
+
+
+def _num_evaluations(config: Config) -> int:
+    """Of the rounds that are scored, and once more by class."""
+    every, rounds = config.evaluate.every, config.num_rounds
+    if every == WHEN_FREE or not isinstance(every, int):
+        return rounds + 1
+    return (-(-rounds // every) if every else 0) + 1

@@ -28,8 +28,8 @@ _METIS_PROCESS = 40_000_000
 _VALUES_PER_CHUNK = 1 << 24
 """Features that are copied or converted at a time (data/rows.py)."""
 _BYTES_OF_EDGE, _BYTES_OF_TEXT_EDGE, _BYTES_OF_SORTED = 80, 256, 40
-"""What data/external_csr.py and data/datasets/edge_files.py reckon for an edge that is distributed, one that is read, and
-an entry that is sorted."""
+"""What data/external_csr.py and data/datasets/edge_files.py reckon for an edge that is distributed, one that is read,
+and an entry that is sorted."""
 _DRAWN_FOR_EDGE = 12
 """What drawing an edge takes, with what is looked up for it, in terms of a random number."""
 KEPT_EDGES = 0.8

@@ -99,17 +99,17 @@ def _look_until(done: threading.Event, root: int, stages: list[Stage], folder: P
     while not done.wait(pause):
         pause = _OFTEN
         _note_cpu(stages, _cpu(root), None)
-        started, stage = time.perf_counter(), stages[-1]
-        if started < next_look and stage is looked_at:
+        stage = stages[-1]
+        if time.perf_counter() < next_look and stage is looked_at:
             continue
-        looked_at = stage
+        looked_at, cpu_before = stage, time.thread_time()
         together, ranks = _look(root)
         stage.peak.raise_to(together)
         for rank, seen in ranks.items():
             stage.ranks.setdefault(rank, Peak()).raise_to(seen)
         stage.disk = max(stage.disk, _disk(folder) if folder else 0)
-        now = time.perf_counter()
-        next_look = now + (now - started) / _SHARE
+        # By CPU time: by the clock a look on a busy host would take long, and the next one would come too late.
+        next_look = time.perf_counter() + (time.thread_time() - cpu_before) / _SHARE
 
 
 def _look(root: int) -> tuple[Peak, dict[int, Peak]]:

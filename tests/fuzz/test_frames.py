@@ -42,9 +42,11 @@ def test_no_damaged_frame_opens(amount: int) -> None:
         }
         kind = chance.choices(list(kinds), weights=[20, 1, 1, 1, 1, 1])[0]
         forged = kinds[kind][: SEAL_BYTES + CAPACITY]  # our sender never sends more than fits
-        if not forged.startswith(genuine):
+        arrived = received(forged, buffer)
+        # Judged by the memory: behind a short message lie bytes of the one before, which may be those that were cut off.
+        if arrived[: len(genuine)] != genuine:
             with pytest.raises(SealError, match="^a message from rank 1 is refused: "):
-                server.open(received(forged, buffer))
+                server.open(arrived)
             refused[kind] += 1
         header = server.open(received(genuine, buffer))
         assert buffer[HEADER_BYTES:][: header.length].numpy().tobytes() == content

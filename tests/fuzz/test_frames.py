@@ -43,7 +43,7 @@ def test_no_damaged_frame_opens(amount: int) -> None:
         kind = chance.choices(list(kinds), weights=[20, 1, 1, 1, 1, 1])[0]
         forged = kinds[kind][: SEAL_BYTES + CAPACITY]  # our sender never sends more than fits
         arrived = received(forged, buffer)
-        # Judged by the memory: behind a short message lie bytes of the one before, which may be those that were cut off.
+        # Judged by the memory: behind a short message lie bytes of the one before, perhaps those that were cut off.
         if arrived[: len(genuine)] != genuine:
             with pytest.raises(SealError, match="^a message from rank 1 is refused: "):
                 server.open(arrived)

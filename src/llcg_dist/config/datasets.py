@@ -32,6 +32,8 @@ class SyntheticConfig(BoundedConfig):
     """Features of a node."""
     signal: float = 0.15
     """Length of a class's mean per feature, against noise of standard deviation 1."""
+    label_noise: float = 0.0
+    """Share of the nodes with the label of another class, drawn at random: no model can know it."""
     multilabel: int = 0
     """More than 0: so many labels, and a node has several: each stands for a random half of the classes (micro-F1)."""
     train_fraction: float = 0.5

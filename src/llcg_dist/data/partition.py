@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -35,8 +35,9 @@ from llcg_dist.errors import UserError
 _NOT_OF_THE_GRAPH = {"root", "memory"}
 """Settings of the dataset and of the partition that neither graph nor parts depend on."""
 
-_STORE_OPTIONS = {"features_dtype", "order"}
-"""Settings of the partition that count only where they are not the default: older stores are found."""
+_STORE_OPTIONS = {"features_dtype", "order", "label_noise"}
+"""Settings of the dataset and of the partition that count only where they are not the default. Whatever is added to
+these sections belongs here, and its default must leave graph and parts as they are: older stores are found then."""
 
 
 def store_path(config: Config) -> Path:
@@ -49,11 +50,11 @@ def store_path(config: Config) -> Path:
     label = dataset.name if dataset.name == dataset.source else f"{dataset.source}_{dataset.name}"
     defaults = type(dataset)(source=dataset.source, name=dataset.name)
     if _dataset_identity(dataset) != _dataset_identity(defaults):
-        label += f"_{fingerprint(dataset, ignore=_NOT_OF_THE_GRAPH)[:8]}"
+        label += f"_{fingerprint(dataset, ignore=_ignored(dataset))[:8]}"
     partition = config.partition
     method = str(partition.method)
     if replace(partition, seed=0, root="") != PartitionConfig(partition.method, root=""):
-        method += f"_{fingerprint(partition, ignore={'root', 'seed', *_unused_options(partition)})[:8]}"
+        method += f"_{fingerprint(partition, ignore=_ignored(partition) | {'seed'})[:8]}"
     return Path(partition.root) / f"{label}-{method}-{config.cluster.num_machines}-{partition.seed}"
 
 
@@ -154,20 +155,24 @@ def describe_partitioner(config: PartitionConfig) -> dict[str, Any]:
         library = choose_metis(config.backend)
     file = {"file_sha256": file_sha256(Path(config.file))} if config.file else {}
     metis = {"metis": library.version} if library else {}
-    options = {name: getattr(config, name) for name in sorted(_STORE_OPTIONS - _unused_options(config))}
+    options = {name: getattr(config, name) for name in sorted(_used_options(config))}
     return {"method": config.method, "balance": sorted(config.balances)} | metis | file | options
 
 
-def _unused_options(config: PartitionConfig) -> set[str]:
-    defaults = PartitionConfig()
-    return {name for name in _STORE_OPTIONS if getattr(config, name) == getattr(defaults, name)}
+def _used_options(section: PartitionConfig | DatasetConfig) -> set[str]:
+    """Of _STORE_OPTIONS those that are not the default."""
+    options = (field for field in fields(section) if field.name in _STORE_OPTIONS)
+    return {option.name for option in options if getattr(section, option.name) != option.default}
+
+
+def _ignored(section: PartitionConfig | DatasetConfig) -> set[str]:
+    """Settings that a store is not told apart by."""
+    return _NOT_OF_THE_GRAPH | (_STORE_OPTIONS - _used_options(section))
 
 
 def _store_id(config: Config, content: dict[str, str], partitioner: dict[str, Any]) -> str:
     """Identifies the store by its settings, by whose METIS it was, and by the content of the user's files."""
-    sections = (config.dataset, config.partition)
-    ignored = _NOT_OF_THE_GRAPH | _unused_options(config.partition)
-    settings = [fingerprint(section, ignore=ignored) for section in sections]
+    settings = [fingerprint(section, ignore=_ignored(section)) for section in (config.dataset, config.partition)]
     settings.append(hashlib.sha256(json.dumps(partitioner).encode()).hexdigest()[:8])
     return "".join([*settings, f"{config.cluster.num_machines:04d}", *(digest[:8] for digest in content.values())])
 
@@ -214,7 +219,7 @@ def _describe_part(part: Graph, cut_edges: int, shard: dict[str, Any]) -> dict[s
 
 def _dataset_identity(config: DatasetConfig) -> dict[str, Any]:
     """The settings that determine the graph, as they read back from the manifest's JSON."""
-    items = {key: value for key, value in flat_items(config).items() if key not in _NOT_OF_THE_GRAPH}
+    items = {key: value for key, value in flat_items(config).items() if key not in _ignored(config)}
     return json.loads(json.dumps(items))
 
 

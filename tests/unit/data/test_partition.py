@@ -226,3 +226,17 @@ def test_stores_of_different_graphs_have_different_names() -> None:
     }
     assert len(special) == 4
     assert not special & {name("dataset=planetoid"), name("dataset=heterophilous"), name("dataset=flickr")}
+
+
+@pytest.mark.parametrize(
+    ("overrides", "name"),
+    [
+        ([], "synthetic-metis-4-0"),
+        (["dataset.nodes=500"], "synthetic_e69a04be-metis-4-0"),
+        (["dataset.homophily=0.3", "partition.order=parts"], "synthetic_a0126de1-metis_8775b258-4-0"),
+    ],
+)
+def test_stores_of_version_1_are_found(overrides: list[str], name: str) -> None:
+    """A setting that was added since has no part in the name unless it is used."""
+    assert store_path(load_config(overrides)).name == name
+    assert store_path(load_config([*overrides, "dataset.label_noise=0.1"])).name != name

@@ -33,6 +33,8 @@ def generate(config: SyntheticConfig, workspace: Workspace | None = None) -> Gra
         topology = _topology(config, classes, rng, place)
         features = _features(config, classes, rng, place)
     split = split_by_fractions(np.arange(config.nodes), config.nodes, config, rng)
+    if config.label_noise:
+        classes = _with_noise(config, classes, rng)
     if not config.multilabel:
         return Graph(topology.indptr, topology.indices, features, classes, split, config.classes)
     labels = _labels_of_classes(config, rng)[classes]
@@ -52,6 +54,12 @@ def _features(config: SyntheticConfig, classes: Array, rng: np.random.Generator,
         writer.append(drawn)
         progress.add(len(drawn))
     return writer.finish()
+
+
+def _with_noise(config: SyntheticConfig, classes: Array, rng: np.random.Generator) -> Array:
+    """A share `label_noise` of the nodes is labelled with a class that is not theirs."""
+    wrong = rng.random(config.nodes) < config.label_noise
+    return np.where(wrong, (classes + rng.integers(1, config.classes, size=config.nodes)) % config.classes, classes)
 
 
 def _labels_of_classes(config: SyntheticConfig, rng: np.random.Generator) -> Array:
@@ -103,12 +111,14 @@ def _length(piece: slice) -> int:
 
 
 def _check(config: SyntheticConfig) -> None:
+    noise_limit = 1.0 if config.classes > 1 else np.nextafter(0, 1)
     rules = {
         "nodes": (config.nodes >= 1, "must be at least 1"),
         "classes": (1 <= config.classes <= config.nodes, "must lie between 1 and dataset.nodes"),
         "degree": (0 <= config.degree < config.nodes, "must not be negative and must be below dataset.nodes"),
         "homophily": (0 <= config.homophily <= 1, "must lie in [0, 1]"),
         "features": (config.features >= 1, "must be at least 1"),
+        "label_noise": (0 <= config.label_noise < noise_limit, "must lie in [0, 1), and be 0 with one class"),
         "multilabel": (config.multilabel >= 0, "must not be negative"),
     }
     check_fractions(config)

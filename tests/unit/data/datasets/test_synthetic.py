@@ -79,6 +79,15 @@ def test_several_labels_a_node() -> None:
     assert generate(replace(CONFIG, classes=5, multilabel=2)).label_counts().tolist() == [1200] * 2
 
 
+def test_a_share_of_the_labels_is_wrong() -> None:
+    """All else is as without them."""
+    plain, graph = generate(CONFIG), load_dataset(replace(CONFIG, label_noise=0.3))
+    # 2,000 nodes: the standard error of the share is 0.0102.
+    assert float((plain.labels != graph.labels).mean()) == pytest.approx(0.3, abs=0.04)
+    assert set(graph.labels.tolist()) == set(range(4))
+    assert content(plain)[:3] + content(plain)[4:] == content(graph)[:3] + content(graph)[4:]
+
+
 @settings(max_examples=40)
 @given(
     st.integers(1, 60), st.integers(1, 6), st.floats(0, 8), st.floats(0, 1), st.integers(1, 4), st.integers(0, 10**9)
@@ -131,6 +140,8 @@ def test_splits_that_fill_the_graph_are_allowed() -> None:
         ("homophily", -0.1),
         ("homophily", 1.1),
         ("features", 0),
+        ("label_noise", -0.1),
+        ("label_noise", 1.0),
         ("train_fraction", 0.0),
         ("train_fraction", 1.5),
         ("val_fraction", -0.1),
@@ -180,3 +191,8 @@ def test_the_bits_of_a_graph_that_was_generated_long_ago() -> None:
     graph = generate(SyntheticConfig(nodes=500, degree=9.0, seed=3))
     digest = hashlib.sha256(b"".join(content(graph))).hexdigest()
     assert digest == "43e44532c1fb18a5984dbfea747ddf650f44b470d97d9ed4962c67e9cc07a2f6"
+
+
+def test_one_class_has_no_wrong_label() -> None:
+    with pytest.raises(UserError, match="^dataset.label_noise=0.1: must lie in"):
+        generate(replace(CONFIG, classes=1, label_noise=0.1))

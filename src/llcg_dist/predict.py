@@ -26,6 +26,7 @@ from llcg_dist.records.console import table
 from llcg_dist.training.class_scores import class_results
 from llcg_dist.training.full_forward import full_forward
 from llcg_dist.training.hidden_states import HiddenStates
+from llcg_dist.training.predictions import most_probable
 
 _MODEL_FILES = {"best": "best.pt", "final": "model.pt"}
 _LOCATION_KEYS = ("partition.root", "dataset.root")
@@ -133,12 +134,12 @@ def prediction_table(logits: Tensor, graph: Graph, trained: Graph) -> pd.DataFra
     classes = trained.names.get("class", np.arange(trained.num_classes))
     columns: dict[str, Any] = {"node": graph.names.get("node", np.arange(graph.num_nodes))}
     if trained.task == "multiclass":
-        best = logits.softmax(dim=1).max(dim=1)
-        columns |= {"class": classes[best.indices.numpy()], "probability": best.values.numpy()}
+        best, probability = (found.numpy() for found in most_probable(logits))
+        columns |= {"class": classes[best], "probability": probability}
     else:
-        probability = logits.sigmoid().numpy()
-        columns["class"] = [";".join(classes[row].astype(str)) for row in probability > 0.5]
-        columns |= {f"probability_{name}": probability[:, i] for i, name in enumerate(classes)}
+        of_labels = logits.sigmoid().numpy()
+        columns["class"] = [";".join(classes[row].astype(str)) for row in of_labels > 0.5]
+        columns |= {f"probability_{name}": of_labels[:, i] for i, name in enumerate(classes)}
     return pd.DataFrame(columns)
 
 

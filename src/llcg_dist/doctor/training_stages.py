@@ -32,6 +32,8 @@ _SERVER = 60_000_000
 """What the server has besides: records, channels."""
 _PREDICTING = 330_000_000
 """Memory of `llcg predict` with what it imports."""
+_TABLE_PER_NODE = 40
+"""Of a table of predictions: node, class, probability, and what writing it takes."""
 _BYTES_PER_NODE = 16
 """Of a rank, for each node of its graph: degrees, places in a batch, training nodes."""
 _COPIES_OF_STEP = 3
@@ -124,10 +126,11 @@ def evaluate(config: Config, size: GraphSize, costs: Costs, rates: Rates) -> Sta
 
 
 def predict(config: Config, size: GraphSize, costs: Costs, rates: Rates) -> StageCost:
-    """`llcg predict`: a pass over the whole graph, the probability of every class, and a table of all nodes."""
+    """`llcg predict`: a pass over the whole graph, and from its logits, which are where its states were, a table of all
+    nodes."""
     one, speed = evaluate(config, size, costs, rates), rates.partition
     logits = 4 * size.nodes * size.classes
-    held = max(one.anonymous, 2 * logits + 40 * size.nodes)
+    held = max(one.anonymous, (0 if config.evaluate.scratch else logits) + _TABLE_PER_NODE * size.nodes)
     table = 20 * size.nodes * speed.write_byte
     cpu = _START_PREDICTING * speed.start + one.cpu + size.file_bytes * speed.hash_byte + table
     return StageCost(cpu, _PREDICTING + held, one.mapped + LIBRARIES_MAPPED, one.disk)

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from llcg_dist.data.graph import TEST, VAL, Graph
 from llcg_dist.data.rows import Array
+from llcg_dist.training.predictions import predictions
 
 MATRIX_CLASSES = 100
 """Up to so many classes the confusion matrix is kept whole; of more, the pairs that are confused most."""
@@ -23,9 +24,8 @@ def class_results(logits: Tensor, graph: Graph) -> dict[str, Any]:
     results: dict[str, Any] = {"task": graph.task}
     for key, split in (("val", VAL), ("test", TEST)):
         nodes = graph.nodes_in(split)
-        rows = logits[torch.from_numpy(nodes)]
-        known = len(nodes) > 0 and bool(rows.isfinite().all())
-        results[key] = class_scores(_predicted(rows, graph.task), graph.labels[nodes], names) if known else None
+        predicted = predictions(logits, graph.task != "multiclass", torch.from_numpy(nodes))
+        results[key] = class_scores(predicted.numpy(), graph.labels[nodes], names) if predicted is not None else None
     return results
 
 
@@ -67,11 +67,6 @@ def _confusion(predicted: Array, labels: Array, names: list[str]) -> dict[str, A
     true, found = np.divmod(pairs[largest], len(names))
     entries = zip(true.tolist(), found.tolist(), counts[largest].tolist(), strict=True)
     return {"most_confused": [{"class": names[t], "predicted_as": names[f], "nodes": n} for t, f, n in entries]}
-
-
-def _predicted(logits: Tensor, task: str) -> Array:
-    """Classes [n], or [n, C] booleans where a node has several labels: those with a logit above 0."""
-    return (logits.argmax(dim=1) if task == "multiclass" else logits > 0).numpy()
 
 
 def _ratio(part: float, whole: float) -> float | None:

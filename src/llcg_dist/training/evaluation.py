@@ -120,14 +120,13 @@ class Evaluator:
         return Evaluation(**vars(scores[kind]), kind=kind, of_kind=scores)
 
     def _scores(self, logits: Tensor) -> Scores:
-        metric = self._graph.metric
-        (train, val, test) = ((logits[nodes], self._labels[nodes]) for nodes in self._nodes.values())
-        train_loss = loss(*train, self._graph.task).item()
-        scores = Scores(score(*val, metric), score(*test, metric), train_loss)
-        share = self._settings.sample.share
+        metric, (train, *scored) = self._graph.metric, self._nodes.values()
+        train_loss = loss(logits[train], self._labels[train], self._graph.task).item()
+        val, test = (score(logits, self._labels[nodes], metric, nodes) for nodes in scored)
+        scores, share = Scores(val, test, train_loss), self._settings.sample.share
         if share == 1:
             return scores
-        val_error, test_error = (standard_error(*split, metric, share) for split in (val, test))
+        val_error, test_error = (standard_error(logits[nodes], self._labels[nodes], metric, share) for nodes in scored)
         return replace(scores, val_error=val_error, test_error=test_error)
 
     def finished_model(self, theta: Tensor) -> dict[str, Tensor]:

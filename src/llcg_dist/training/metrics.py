@@ -6,26 +6,32 @@ import numpy as np
 from torch import Tensor
 from torch.nn import functional
 
+from llcg_dist.training.predictions import predictions
 
-def score(logits: Tensor, labels: Tensor, metric: str) -> float | None:
-    """The metric over these nodes as a fraction in 0..1.
+_ROC_AUC = "roc_auc"
+
+
+def score(logits: Tensor, labels: Tensor, metric: str, nodes: Tensor | None = None) -> float | None:
+    """The metric over some nodes as a fraction in 0..1: those of all rows of the logits, or of the rows `nodes` [n],
+    whose labels are given in that order.
 
     None where it is undefined: no nodes, logits that are not finite, or (roc_auc) no label that divides the nodes.
     """
-    if len(labels) == 0 or not bool(logits.isfinite().all()):
-        return None
-    return _METRICS[metric](logits, labels)
+    if metric == _ROC_AUC:
+        return _roc_auc(logits if nodes is None else logits[nodes], labels)
+    predicted = predictions(logits, labels.ndim == 2, nodes)
+    return None if predicted is None else _METRICS[metric](predicted, labels)
 
 
-def _accuracy(logits: Tensor, labels: Tensor) -> float:
-    return (logits.argmax(dim=1) == labels).double().mean().item()
+def _accuracy(predicted: Tensor, labels: Tensor) -> float:
+    return (predicted == labels).double().mean().item()
 
 
-def _f1_micro(logits: Tensor, labels: Tensor) -> float:
-    """Micro-averaged F1. Multiclass: equal to accuracy. Multilabel: a label is predicted where its logit > 0."""
+def _f1_micro(predicted: Tensor, labels: Tensor) -> float:
+    """Micro-averaged F1. Multiclass: equal to accuracy."""
     if labels.ndim == 1:
-        return _accuracy(logits, labels)
-    predicted, true = logits > 0, labels > 0.5
+        return _accuracy(predicted, labels)
+    true = labels > 0.5
     hits = (predicted & true).sum().item()
     return 2 * hits / max(1, predicted.sum().item() + true.sum().item())
 
@@ -38,6 +44,8 @@ def _roc_auc(logits: Tensor, labels: Tensor) -> float | None:
     """
     from sklearn.metrics import roc_auc_score
 
+    if len(labels) == 0 or not bool(logits.isfinite().all()):
+        return None
     if labels.ndim == 1 and logits.shape[1] == 2:
         logits, labels = logits[:, 1:] - logits[:, :1], labels[:, None]
     elif labels.ndim == 1:
@@ -47,8 +55,4 @@ def _roc_auc(logits: Tensor, labels: Tensor) -> float | None:
     return float(np.mean(areas)) if areas else None
 
 
-_METRICS: dict[str, Callable[[Tensor, Tensor], float | None]] = {
-    "accuracy": _accuracy,
-    "f1_micro": _f1_micro,
-    "roc_auc": _roc_auc,
-}
+_METRICS: dict[str, Callable[[Tensor, Tensor], float]] = {"accuracy": _accuracy, "f1_micro": _f1_micro}

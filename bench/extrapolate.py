@@ -8,20 +8,19 @@ the code that would run (the store's arrays, `llcg doctor`, the models themselve
 
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
-
-import numpy as np
 
 from bench.harness import RESULTS, publish, table
 from llcg_dist.config.compose import load_config
 from llcg_dist.config.model import ModelConfig
 from llcg_dist.config.schema import Config
-from llcg_dist.data.csr import index_dtype
 from llcg_dist.doctor.memory import evaluation_bytes
+from llcg_dist.doctor.sizes import GraphSize
 from llcg_dist.models import build_model
 from llcg_dist.models.registry import structure
+from llcg_dist.models.structure import Layer
 from llcg_dist.training.flat_vector import flatten
 
 _LINK = 10e9 / 8
@@ -32,44 +31,28 @@ _PER_NODE = 2 * 16
 
 @dataclass(frozen=True)
 class Size:
-    """A graph as far as cost goes; every edge in both directions."""
+    """A published graph, and the model that it is trained with."""
 
     name: str
-    nodes: int
-    edges: int
-    features: int
-    classes: int
-    bytes_per_value: int
+    graph: GraphSize
     model: ModelConfig
 
     @property
-    def entries(self) -> int:
-        return 2 * self.edges
-
-    @property
-    def index_bytes(self) -> int:
-        return np.dtype(index_dtype(self.nodes, self.entries)).itemsize
-
-    @property
-    def store_bytes(self) -> int:
-        """indptr, indices, features, labels, split and assignment of global/."""
-        topology = (self.nodes + 1 + self.entries) * self.index_bytes
-        return topology + self.nodes * (self.features * self.bytes_per_value + 8 + 1 + 4)
-
-    @property
     def model_bytes(self) -> int:
-        return 4 * flatten(build_model(self.model, self.features, self.classes)).numel()
+        return 4 * flatten(build_model(self.model, self.graph.features, self.graph.classes)).numel()
 
     def evaluation(self, on_disk: bool) -> int:
-        layers = structure(self.model).layers(self.features, self.model.hidden, self.classes)
-        chunk = Config().evaluate.chunk
-        return evaluation_bytes(layers, self.nodes, self.edges, chunk, on_disk) + _PER_NODE * self.nodes
+        graph, chunk = self.graph, Config().evaluate.chunk
+        return evaluation_bytes(self._layers, graph.nodes, graph.edges, chunk, on_disk) + _PER_NODE * graph.nodes
 
     @property
     def products(self) -> int:
         """Values that the sparse products of an evaluation read."""
-        layers = structure(self.model).layers(self.features, self.model.hidden, self.classes)
-        return self.entries * sum(layer.width_in for layer in layers if layer.kind.reads_neighbours)
+        return self.graph.entries * sum(layer.width_in for layer in self._layers if layer.kind.reads_neighbours)
+
+    @property
+    def _layers(self) -> Sequence[Layer]:
+        return structure(self.model).layers(self.graph.features, self.model.hidden, self.graph.classes)
 
 
 def main() -> None:
@@ -80,11 +63,10 @@ def main() -> None:
     small = load_config([]).model
     papers = load_config(["model=sage", "model.layers=3", "model.hidden=256"]).model
     mag = load_config(["experiment=paper/mag240m16"]).model
-    here = Size("ogbn-products' size", 2_449_029, full_size["train"]["num_edges"], 100, 47, 4, small)
     graphs = [
-        here,
-        Size("papers100M", 111_059_956, 1_615_685_872, 128, 172, 4, papers),
-        Size("MAG240M, papers", 121_751_666, 1_297_748_926, 768, 153, 2, mag),
+        Size("ogbn-products' size", GraphSize(2_449_029, full_size["train"]["num_edges"], 100, 47), small),
+        Size("papers100M", GraphSize(111_059_956, 1_615_685_872, 128, 172), papers),
+        Size("MAG240M, papers", GraphSize(121_751_666, 1_297_748_926, 768, 153, stored_bytes=2), mag),
     ]
     texts = [_graphs(graphs, full_size, quarter, measured["bare"]["8"]), _machines(graphs)]
     publish("extrapolate", "\n\n".join(texts), [])
@@ -124,13 +106,13 @@ def _graphs(graphs: list[Size], full_size: dict[str, Any], quarter: dict[str, An
 
     def machine(machines: int) -> list[str]:
         measured = _memory(trained["machine"]["total"]) if machines == 8 else ""
-        return row(f"a machine of {machines:,}", measured, lambda g: _memory(rank + g.store_bytes / machines))
+        return row(f"a machine of {machines:,}", measured, lambda g: _memory(rank + g.graph.whole_bytes / machines))
 
     cutting, formulas = _cutting(row, here, full_size, quarter)
     rows = [
-        row("nodes; edges", "", lambda g: f"{g.nodes:,}; {g.edges:,}"),
-        row("bytes of an index", "", lambda g: str(g.index_bytes)),
-        row("the whole graph on disk", "", lambda g: _memory(g.store_bytes)),
+        row("nodes; edges", "", lambda g: f"{g.graph.nodes:,}; {g.graph.edges:,}"),
+        row("bytes of an index", "", lambda g: str(g.graph.index_bytes)),
+        row("the whole graph on disk", "", lambda g: _memory(g.graph.whole_bytes)),
         *cutting,
         row(
             "the server's own memory",
@@ -151,8 +133,8 @@ def _cutting(
     """(rows on ingest and both ways to cut, the numbers in their formulas)."""
     entries = 2 * quarter["train"]["num_edges"]
     earlier, now = quarter["metis"], full_size["metis"]
-    metis = Line.through((entries, earlier["peak"]["total"]), (here.entries, now["peak"]["total"]))
-    exponent = math.log(now["seconds"] / earlier["seconds"]) / math.log(here.entries / entries)
+    metis = Line.through((entries, earlier["peak"]["total"]), (here.graph.entries, now["peak"]["total"]))
+    exponent = math.log(now["seconds"] / earlier["seconds"]) / math.log(here.graph.entries / entries)
     cut, cut_before = (found["partition"]["cut (stream)"] for found in (full_size, quarter))
     stream = Line.through(
         (quarter["nodes"], cut_before["peak"]["anonymous"]), (full_size["nodes"], cut["peak"]["anonymous"])
@@ -160,16 +142,16 @@ def _cutting(
     ingest = full_size["partition"]["ingest"]["seconds"]
 
     def timed(what: str, seconds: float) -> list[str]:
-        return row(what, _time(seconds), lambda g: _time(seconds * g.entries / here.entries))
+        return row(what, _time(seconds), lambda g: _time(seconds * g.graph.entries / here.graph.entries))
 
     rows = [
         timed("ingest, time", ingest),
-        row("METIS, memory", _memory(now["peak"]["total"]), lambda g: _memory(metis.at(g.entries))),
+        row("METIS, memory", _memory(now["peak"]["total"]), lambda g: _memory(metis.at(g.graph.entries))),
         timed("METIS, time", now["seconds"]),
         row(
             "stream, its own memory",
             _memory(cut["peak"]["anonymous"]),
-            lambda g: _memory(stream.at(g.nodes * g.index_bytes / 4)),
+            lambda g: _memory(stream.at(g.graph.nodes * g.graph.index_bytes / 4)),
         ),
         timed("stream, time", cut["seconds"]),
     ]

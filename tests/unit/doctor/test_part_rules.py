@@ -85,6 +85,7 @@ def test_skewed_labels_are_a_warning_where_nothing_corrects_for_them() -> None:
     skewed = manifest(label_counts=[0, 100]) | {"label_counts": [900, 100]}
     assert "part 0 are 90 %" in only(check_parts(PSGD_PA, skewed), WARN).what
     assert levels(check_parts(LLCG, skewed)) == {OK}
+    assert "partition.balance=labels" in "".join(finding.advice for finding in check_parts(LLCG, skewed))
     assert levels(check_parts(method("algorithm.S=0"), skewed)) == {OK, WARN}
     assert levels(check_parts(method("algorithm=ggs"), skewed)) == {OK}
 

@@ -15,6 +15,7 @@ TASKS: dict[str, list[str]] = {
     "plain": [],
     "clear": ["dataset.signal=0.4"],
     "noisy": ["dataset.signal=0.08", "dataset.homophily=0.3"],
+    "wrong labels": ["dataset.label_noise=0.5"],
     "few classes": ["dataset.classes=8"],
     "few labels": ["dataset.train_fraction=0.05"],
 }

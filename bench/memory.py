@@ -50,7 +50,7 @@ class Stage:
     ranks: dict[int, Peak] = field(default_factory=dict)
     """Of each rank: 0 is the server."""
     disk: int = 0
-    """The most bytes of the files in the folder that was watched."""
+    """The most bytes of the files in the folder that was watched, and of those that have no name there any more."""
 
 
 def watch(
@@ -107,7 +107,7 @@ def _look_until(done: threading.Event, root: int, stages: list[Stage], folder: P
         stage.peak.raise_to(together)
         for rank, seen in ranks.items():
             stage.ranks.setdefault(rank, Peak()).raise_to(seen)
-        stage.disk = max(stage.disk, _disk(folder) if folder else 0)
+        stage.disk = max(stage.disk, _disk(folder) + _unnamed(root, folder) if folder else 0)
         # By CPU time: by the clock a look on a busy host would take long, and the next one would come too late.
         next_look = time.perf_counter() + (time.thread_time() - cpu_before) / _SHARE
 
@@ -133,6 +133,21 @@ def _disk(folder: Path) -> int:
             except OSError:  # removed since
                 continue
     return total
+
+
+def _unnamed(root: int, folder: Path) -> int:
+    """Bytes of files that were made below a folder and removed, and that a process of the tree has mapped still."""
+    found = dict[tuple[int, int], int]()
+    for process in _tree(root):
+        try:
+            for mapped in os.scandir(f"/proc/{process}/map_files"):
+                path = os.readlink(mapped.path)
+                if path.startswith(f"{folder}/") and path.endswith(" (deleted)"):
+                    file = os.stat(mapped.path)
+                    found[file.st_dev, file.st_ino] = file.st_blocks * 512
+        except OSError:  # the process has ended since, or may not be looked into
+            continue
+    return sum(found.values())
 
 
 def _tree(root: int) -> list[int]:

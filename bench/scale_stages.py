@@ -47,12 +47,16 @@ IN_ALL = "in all"
 class Sized:
     """One size of the graph: its files, its store and its run, in a folder of its own."""
 
-    def __init__(self, factor: Fraction, folder: Path, store_settings: Sequence[str] = ()) -> None:
+    def __init__(
+        self, factor: Fraction, folder: Path, store_settings: Sequence[str] = (), on_disk: bool = False
+    ) -> None:
+        """`on_disk`: hidden states of an evaluation."""
         self.folder = folder / f"size-{str(factor).replace('/', '-')}"
         self.nodes, self._edges = int(factor * NODES), int(factor * EDGES)
         self._settings = [
             *file_settings(self.folder / "files"), *_FRACTIONS, "partition=stream", f"cluster.num_machines={PARTS}",
             f"partition.root={self.folder}/parts", *store_settings,
+            *([f"evaluate.scratch={self.folder}/scratch"] if on_disk else []),
         ]  # fmt: skip
 
     def stages(self) -> dict[str, Callable[[], Figures]]:

@@ -1,9 +1,12 @@
 """What bench/memory.py sees of a process tree."""
 
 import os
+import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+from bench.confined import group_root
 from bench.memory import Peak, watch
 
 # A process that holds 100 MB in the second stage, in a child of it that says it is rank 3; shared pages count once.
@@ -36,6 +39,39 @@ def test_stages_and_ranks() -> None:
     assert second.peak.total - first.peak.total >= 100e6
     assert 100e6 <= second.ranks[3].anonymous <= 150e6
     assert (start.ranks, first.ranks) == ({}, {})
+
+
+# Ten megabytes of a file that has a name, and twenty of one that has none any more.
+FILES = """
+import mmap, os, sys, time
+def mapped(name, size):
+    with open(os.path.join(sys.argv[1], name), "w+b") as file:
+        file.write(bytes(size))
+        file.flush()
+        return mmap.mmap(file.fileno(), size)
+kept, removed = mapped("kept", 10 << 20), mapped("removed", 20 << 20)
+os.unlink(os.path.join(sys.argv[1], "removed"))
+print("first", flush=True)
+time.sleep(1)
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root sees what other processes have mapped")
+def test_files_without_a_name_take_room(tmp_path: Path) -> None:
+    _, first = watch([sys.executable, "-c", FILES, str(tmp_path)], {}, stage_of, tmp_path)[0]
+    assert 30 << 20 <= first.disk <= 31 << 20
+
+
+@pytest.mark.skipif(not os.access(group_root(), os.W_OK), reason="control groups want root")
+@pytest.mark.parametrize(("megabytes", "code"), [(100, 0), (600, -9)])
+def test_a_smaller_host_kills_what_does_not_fit(megabytes: int, code: int) -> None:
+    held = f"import bench.confined; bench.confined.confine(0.3); x = b'1' * {megabytes * 10**6}"
+    process = subprocess.Popen([sys.executable, "-c", held])
+    assert process.wait(60) == code
+    left = group_root() / f"llcg-{process.pid}"
+    assert left.exists() == (code != 0)  # who is killed cannot leave
+    if left.exists():
+        left.rmdir()
 
 
 def test_a_command_that_fails_is_named() -> None:

@@ -74,7 +74,7 @@ test-full: lint  ## everything in test, and the long trials
 fuzz: setup  ## 100,000 damaged inputs: every one loads or ends with our own error
 	LLCG_FUZZ_INPUTS=100000 $(BIN)/pytest -n 2 tests/fuzz --timeout 7200
 
-BENCHES := $(addprefix bench.,sampling local_step own_model evaluation order exchange star sealing rounds go_on waiting startup scale slow_network) studies.labor_curve
+BENCHES := $(addprefix bench.,sampling local_step own_model evaluation order exchange star sealing rounds go_on waiting startup scale tables slow_network) studies.labor_curve
 bench: setup  ## every ratio of docs/studies/performance.md, measured again (wants an idle machine and root for network namespaces)
 	set -e; for part in $(BENCHES); do $(BIN)/python -m $$part; done
 

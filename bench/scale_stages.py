@@ -19,11 +19,11 @@ from llcg_dist.records.console import say
 
 NODES, EDGES = 2_449_029, 61_859_140
 PARTS = 8
-_FRACTIONS = ["dataset.train_fraction=0.08", "dataset.val_fraction=0.02"]
+FRACTIONS = ["dataset.train_fraction=0.08", "dataset.val_fraction=0.02"]
 # Classes, features and split are ogbn-products' own; so is the share of edges inside a class, about.
 PRODUCTS = [
     f"dataset.classes={CLASSES}", f"dataset.degree={2 * EDGES / NODES:.3f}", f"dataset.features={FEATURES}",
-    f"dataset.homophily={HOMOPHILY}", *_FRACTIONS,
+    f"dataset.homophily={HOMOPHILY}", *FRACTIONS,
 ]  # fmt: skip
 TRAINING = [
     "algorithm=llcg", "num_rounds=6", "algorithm.K=64", "train.local_batch_size=512", "sampling.server_fanout=10",
@@ -54,7 +54,7 @@ class Sized:
         self.folder = folder / f"size-{str(factor).replace('/', '-')}"
         self.nodes, self._edges = int(factor * NODES), int(factor * EDGES)
         self._settings = [
-            *file_settings(self.folder / "files"), *_FRACTIONS, "partition=stream", f"cluster.num_machines={PARTS}",
+            *file_settings(self.folder / "files"), *FRACTIONS, "partition=stream", f"cluster.num_machines={PARTS}",
             f"partition.root={self.folder}/parts", *store_settings,
             *([f"evaluate.scratch={self.folder}/scratch"] if on_disk else []),
         ]  # fmt: skip
@@ -70,7 +70,7 @@ class Sized:
         shutil.rmtree(self.folder / "parts", ignore_errors=True)
         arguments = ["doctor", "--stages", "--json", *self._settings, *TRAINING]
         say(f"llcg {' '.join(arguments)}")
-        done = subprocess.run([_LLCG, *arguments], env=os.environ | _ENVIRONMENT, stdout=subprocess.PIPE, check=True)
+        done = subprocess.run([LLCG, *arguments], env=os.environ | ENVIRONMENT, stdout=subprocess.PIPE, check=True)
         files = sum(path.stat().st_size for path in (self.folder / "files").iterdir())
         return json.loads(done.stdout) | {"files": files}
 
@@ -88,7 +88,7 @@ class Sized:
             return {}
         self._rebuild()
         command = [sys.executable, "-m", "bench.scale_cut", str(self._store()), "metis", str(PARTS)]
-        stages, lines = watch(command, _ENVIRONMENT, lambda line: line if line in ("cutting", "counting") else None)
+        stages, lines = watch(command, ENVIRONMENT, lambda line: line if line in ("cutting", "counting") else None)
         cutting = next(stage for stage in stages if stage.name == "cutting")
         return cost([cutting]) | {"cut_edges": int(lines[-1])}
 
@@ -164,12 +164,12 @@ def cost(stages: Sequence[Stage]) -> Figures:
     return sums | {"peak": asdict(highest), "disk": disk}
 
 
-_ENVIRONMENT = {"OMP_NUM_THREADS": "1"}
-_LLCG = str(Path(sys.executable).parent / "llcg")
+ENVIRONMENT = {"OMP_NUM_THREADS": "1"}
+LLCG = str(Path(sys.executable).parent / "llcg")
 
 
 def llcg(
     arguments: list[str], stage_of: Callable[[str], str | None] = lambda line: None, folder: Path | None = None
 ) -> list[Stage]:
     say(f"llcg {' '.join(arguments)}")
-    return watch([_LLCG, *arguments], _ENVIRONMENT, stage_of, folder)[0]
+    return watch([LLCG, *arguments], ENVIRONMENT, stage_of, folder)[0]

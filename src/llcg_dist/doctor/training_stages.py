@@ -83,15 +83,25 @@ def is_one_process(algorithm: Algorithm) -> bool:
 
 
 def machine_cost(algorithm: Algorithm, size: GraphSize, costs: Costs, rates: Rates) -> StageCost:
-    """One machine in all rounds: its model, its batches, and its part, which it maps."""
+    """One machine in all rounds."""
+    held, mapped = _machine_memory(algorithm, size, costs)
+    return StageCost(sum(algorithm.local_steps()) * rates.training.step, held, mapped)
+
+
+def machine_host_bytes(algorithm: Algorithm, size: GraphSize, costs: Costs) -> int:
+    """What a machine needs that is alone on its host, with its launcher and all of its part in memory."""
+    return _LAUNCHER + _IMPORTS + 2 * _OWN + LIBRARIES_MAPPED + sum(_machine_memory(algorithm, size, costs))
+
+
+def _machine_memory(algorithm: Algorithm, size: GraphSize, costs: Costs) -> tuple[int, int]:
+    """(bytes of a machine's model and batches, those of its part, which it maps)."""
     machines = algorithm.num_machines
     nodes, edges = size.nodes, float(size.edges)
     if algorithm.trains_on_parts:
         nodes, edges = nodes // machines, KEPT_EDGES * edges / machines
     batch = _batch(algorithm.config, size, nodes, edges, algorithm.local_batch_size, algorithm.config.sampling.fanout)
     held = costs.model_bytes() + costs.step_bytes(batch) + _BYTES_PER_NODE * nodes
-    mapped = size.part_bytes(machines, KEPT_EDGES) if algorithm.trains_on_parts else 0
-    return StageCost(sum(algorithm.local_steps()) * rates.training.step, held, mapped)
+    return held, size.part_bytes(machines, KEPT_EDGES) if algorithm.trains_on_parts else 0
 
 
 def server_cost(algorithm: Algorithm, size: GraphSize, costs: Costs, rates: Rates, evaluation: int = 0) -> StageCost:

@@ -13,7 +13,7 @@ from omegaconf import OmegaConf
 
 from llcg_dist.config.datasets import DATASETS
 from llcg_dist.config.explain import explain
-from llcg_dist.config.keys import unknown_key
+from llcg_dist.config.keys import sources_with, unknown_key
 from llcg_dist.config.own_files import preset_folders, register_own_presets
 from llcg_dist.config.rules import validate
 from llcg_dist.config.run_format import FORMAT_KEY, RUN_FORMAT
@@ -34,10 +34,13 @@ def load_config(overrides: Sequence[str]) -> Config:
 def compose_config(overrides: Sequence[str]) -> Config:
     """The composed settings, with known keys and the right types; rules between values are not checked."""
     _require_one_choice(overrides)
-    with opened_conf():
-        composed = compose("config", overrides=[_may_add(override) for override in overrides])
-        config = cast(Config, OmegaConf.to_object(composed))
-        _require_known(OmegaConf.to_container(composed), config)
+    try:
+        with opened_conf():
+            composed = compose("config", overrides=[_may_add(override) for override in overrides])
+            config = cast(Config, OmegaConf.to_object(composed))
+            _require_known(OmegaConf.to_container(composed), config)
+    except UserError as error:
+        raise UserError(_of_experiment(str(error), overrides)) from None
     return config
 
 
@@ -94,6 +97,17 @@ def _require_one_choice(overrides: Sequence[str]) -> None:
         if group in _GROUPS and chosen.setdefault(group, choice) != choice:
             both = f"{group}={chosen[group]} and {group}={choice}"
             raise UserError(f"{both}: only one of them can be chosen; leave one out")
+
+
+def _of_experiment(message: str, overrides: Sequence[str]) -> str:
+    """The message; about the experiment where that brings a setting which the chosen data set does not have."""
+    key = message.partition(":")[0]
+    brought = not any(override.lstrip("+").startswith(f"{key}=") for override in overrides)
+    experiment = next((override for override in overrides if override.startswith("experiment=")), None)
+    dataset = next((override for override in overrides if override.startswith("dataset=")), None)
+    if experiment and dataset and brought and sources_with(key):
+        return f"{experiment}: sets {key}, which {dataset} does not have; leave out one of the two"
+    return message
 
 
 def _may_add(override: str) -> str:

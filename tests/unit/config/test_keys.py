@@ -40,6 +40,9 @@ def test_a_key_of_another_dataset() -> None:
     assert refusal(["dataset.edges=a.csv"]) == (
         "dataset.edges: is a setting of dataset=files; add dataset=files to use it"
     )
+    assert refusal(["experiment=tiny", "dataset=files"]) == (
+        "experiment=tiny: sets dataset.nodes, which dataset=files does not have; leave out one of the two"
+    )
     assert refusal(["dataset=files", "dataset.root=x"]).startswith("dataset.root: is a setting of dataset=flickr|")
 
 

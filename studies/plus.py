@@ -1,6 +1,6 @@
 """Which settings make llcg_plus as good as one machine? One factor at a time around a base, then the judgement.
 
-    python -m studies.plus --data FOLDER [--graphs cora wordnet ...] [--factors parts correction mixing ema end]
+    python -m studies.plus --data FOLDER [--graphs cora wordnet ...] [--factors parts correction mixing ema end server]
                            [--base parts=labels "correction=beside 8" ...] [--machines 8 16] [--seeds 2] [--workers 2]
                            [--out runs/plus] [--judge] [key=value ...]
 

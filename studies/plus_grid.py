@@ -29,6 +29,7 @@ FACTORS: dict[str, dict[str, list[str]]] = {
         "beside fill": [*_BESIDE, "algorithm.S=fill"],
         "beside 8, weight 0.3": [*_BESIDE, "algorithm.S=8", "algorithm.server_weight=0.3"],
         "beside 8, weight 0.7": [*_BESIDE, "algorithm.S=8", "algorithm.server_weight=0.7"],
+        "beside 16": [*_BESIDE, "algorithm.S=16"],
     },
     "mixing": {"mean": [], "learned": ["algorithm.aggregate=learned"]},
     "ema": {"none": [], "0.5": ["evaluate.ema=0.5"], "0.8": ["evaluate.ema=0.8"]},
@@ -36,6 +37,11 @@ FACTORS: dict[str, dict[str, list[str]]] = {
         "constant": [],
         "cosine 0.25": ["train.lr_schedule=cosine_end", "train.lr_end=0.25"],
         "cosine 0.5": ["train.lr_schedule=cosine_end", "train.lr_end=0.5"],
+    },
+    "server": {
+        "all neighbours": [],
+        "fan-out 20": ["sampling.server_fanout=20"],
+        "fan-out 10": ["sampling.server_fanout=10"],
     },
 }
 """The first level of each is what llcg_plus was before the study."""

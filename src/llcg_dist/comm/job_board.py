@@ -5,6 +5,7 @@ import contextlib
 import json
 import threading
 import time
+import uuid
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -12,6 +13,8 @@ from llcg_dist.errors import PeerLostError, first_line
 
 REFUSED = "llcg/refused"
 """Key of the job's store: why no rank should start again."""
+RUNNING = "llcg/running"
+"""Key of the job's store: the ticket of the start whose rounds have begun, for hosts that join while it runs."""
 _FAILURE = "failure"
 """Key of this start's store: why the first rank that failed did so."""
 _PLACED, _OVER = "placed", "over"
@@ -49,13 +52,24 @@ class JobBoard:
         _within(seconds, look)
         return found[0] if found else None
 
-    def publish(self, placed: Mapping[str, Any]) -> None:
-        """The server's: how this start began, for machines that begin again."""
+    def publish(self, placed: Mapping[str, Any], ticket: Mapping[str, Any]) -> None:
+        """The server's: how this start began, for machines that begin again, on their own hosts or on others."""
         self._start_store.set(_PLACED, json.dumps(placed))
+        self._store.set(RUNNING, json.dumps({"ticket": ticket, "size": self._size}))
 
     def published(self) -> dict[str, Any]:
         """What the server has published."""
         return json.loads(self._start_store.get(_PLACED))
+
+    def new_incarnation(self, rank: int) -> int:
+        """The number of another process of the rank, which no other gets: several hosts may start one at a time."""
+        key = f"process/{rank}"
+        while True:
+            last = self._start_store.get(key).decode() if self._start_store.check([key]) else ""
+            number = 1 + int(last.split()[0]) if last else 1
+            mine = f"{number} {uuid.uuid4().hex}"  # not the text of another that takes the same number
+            if self._start_store.compare_set(key, last, mine) == mine.encode():
+                return number
 
     def announce(self, rank: int, incarnation: int) -> None:
         """A machine's: another process of this rank is ready to take its part."""
@@ -70,12 +84,25 @@ class JobBoard:
         self._start_store.set(f"admitted/{rank}", str(incarnation))
 
     def waits_for_admission(self, rank: int, incarnation: int) -> bool:
-        """A machine's: until the server has admitted this process of the rank; False: the run is over."""
-        while self._number(f"admitted/{rank}") < incarnation:
+        """A machine's: until the server has admitted this process of the rank; False: the run is over. While another
+        process has the place, this one is there should that be lost."""
+        while (admitted := self._number(f"admitted/{rank}")) != incarnation:
             if self._start_store.check([_OVER]):
                 return False
+            if admitted > incarnation:
+                raise PeerLostError("a process that began later has this machine's place")
+            if self.announced(rank) < incarnation:  # a slower one before it has announced itself since
+                self.announce(rank, incarnation)
             time.sleep(_RETURN_POLL_SECONDS)
         return True
+
+    def is_absent(self, rank: int) -> bool:
+        """Whether the server goes on without this rank."""
+        return self._number(loss_key(rank)) > self._number(f"admitted/{rank}")
+
+    def has_ended(self) -> bool:
+        """The run is over, or a rank that cannot be replaced has failed."""
+        return self._start_store.check([_OVER]) or self._start_store.check([_FAILURE])
 
     def drop(self, rank: int, incarnation: int) -> None:
         """The server's: it has given up this process of the rank, which may be alive."""

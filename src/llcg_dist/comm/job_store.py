@@ -26,6 +26,11 @@ def sealed(store: dist.Store, key: bytes | None) -> dist.Store:
     return SealedStore(store, key) if key else store
 
 
+def under(store: dist.Store, prefix: str) -> dist.PrefixStore:
+    """The keys below a prefix; the store itself must be held on to."""
+    return dist.PrefixStore(prefix, store)
+
+
 def ignored_values(store: dist.Store) -> str:
     """What to add to a message about someone who did not come: how many values of the store were not authentic."""
     if not isinstance(store, SealedStore) or not store.ignored:

@@ -26,12 +26,12 @@ class RankResources:
 
 @dataclass(frozen=True)
 class Ticket:
-    """What the ranks of one start have agreed on; one that was there joins again with it (Cluster.return_to_server)."""
+    """What the ranks of one start have agreed on; who joins later has it (Cluster.return_to_server)."""
 
     prefix: str
     decision: dict[str, Any]
     incarnation: int = 0
-    """Which process of the rank it is."""
+    """Which process of the rank it is; one that joins later finds out by itself."""
 
 
 def describe(resources: RankResources) -> dict[str, Any]:

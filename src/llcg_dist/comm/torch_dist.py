@@ -66,7 +66,6 @@ class Cluster:
             raise PeerLostError(f"{error}{ignored_values(self._store)}") from error
         except (OSError, RuntimeError, ValueError) as error:
             raise PeerLostError(f"cannot join the other ranks: {first_line(error)}") from error
-        self.board = JobBoard(self._store, self._start_store, self.size)
         self._heartbeat: Heartbeat | None = None
         self.waiters = Waiters()
         self._incarnations: dict[int, int] = {}
@@ -79,17 +78,17 @@ class Cluster:
         self._store = connect_store(self._limit, rank == 0, self._key)
         self._prefix = ticket.prefix if ticket else fresh_prefix(self._store, rank, self.size, seconds)
         self._start_store = dist.PrefixStore(self._prefix, self._store)
-        if ticket is None:
-            follows = partial(decide, backend, self._key is not None)
-            ticket = Ticket(self._prefix, negotiate(self._start_store, rank, self.size, says, follows, seconds))
-        self.ticket, decision = ticket, ticket.decision
+        self.board = JobBoard(self._store, self._start_store, self.size)
+        follows = partial(decide, backend, self._key is not None)
+        decision = ticket.decision if ticket else negotiate(self._start_store, rank, self.size, says, follows, seconds)
         self.server = int(decision["server"])
         """The number that torchrun gave to the server; to us it is rank 0."""
         self.rank, self.backend = swapped_rank(rank, self.server), str(decision["backend"])
+        self.ticket = Ticket(self._prefix, decision, self.board.new_incarnation(self.rank) if ticket else 0)
         scope = Scope(self._prefix, self._key, decision["cipher"]) if self._key else None
         self._maker = LinkMaker(self.rank, self.backend, self._start_store, scope)
         first = range(1, self.size) if self.rank == 0 else [0]
-        self._links = {} if ticket.incarnation else {other: self._link(other, self._limit) for other in first}
+        self._links = {} if ticket else {other: self._link(other, self._limit) for other in first}
 
     @property
     def peers(self) -> Sequence[int]:

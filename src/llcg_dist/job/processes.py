@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +32,6 @@ from llcg_dist.job.evaluation_process import EvaluationProcess
 from llcg_dist.job.handshake import MachineStart
 from llcg_dist.job.process import Rank, interrupt, log_to, name_of
 from llcg_dist.job.returning import Placed, begin_again
-from llcg_dist.job.supervisor import Situation
 from llcg_dist.records.console import say
 from llcg_dist.records.rows import Row
 
@@ -87,7 +86,7 @@ class ProcessHub:
         self.cluster.name_parts({rank: part for part, rank in enumerate(placed.rank_of_part)})
         self._me.names = {rank: name_of(rank, part) for part, rank in enumerate(placed.rank_of_part)}
         if self._goes_on:
-            self.cluster.board.publish(asdict(placed))
+            self.cluster.board.publish(asdict(placed), asdict(self.cluster.ticket))
             self.cluster.losses = {}
         self.watch(self._me.names)
 
@@ -124,7 +123,8 @@ def join_cluster(config: Config, algorithm: Algorithm, me: Rank) -> ProcessHub:
     evaluation_process = EvaluationProcess() if _may_evaluate(config) else None  # before there are connections
     audit = Audit(_limits(config)) if settings.audit else None  # before the first byte
     ledger = Ledger(algorithm.allowed_messages)
-    ticket = _ticket(me.supervisor.situation)
+    given = me.supervisor.situation.ticket
+    ticket = Ticket(**given) if given else None
     cluster = Cluster(settings.backend, settings.join_timeout, ledger, rank_resources(config), ticket)
     if settings.on_loss == OnLoss.go_on and "nccl" in cluster.backend:
         raise UserError("cluster.on_loss=go_on: does not work with NCCL; use cluster.backend=gloo")
@@ -138,13 +138,6 @@ def join_cluster(config: Config, algorithm: Algorithm, me: Rank) -> ProcessHub:
         evaluation_process.close()
         evaluation_process = None
     return ProcessHub(cluster, config, audit, evaluation_process, me)
-
-
-def _ticket(situation: Situation) -> Ticket | None:
-    """Of a rank that was there before; None: it joins with the others."""
-    if situation.ticket is None:
-        return None
-    return replace(Ticket(**situation.ticket), incarnation=situation.incarnation)
 
 
 def _limits(config: Config) -> Limits:

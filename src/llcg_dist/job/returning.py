@@ -5,8 +5,8 @@ from typing import Any
 
 from llcg_dist.comm.machine_channel import MachineChannel
 from llcg_dist.errors import UserError
-from llcg_dist.job.agreement import Offered, PartReport
-from llcg_dist.job.handshake import Begin, Failed, MachineStart, Offer, Ready, TakePart, from_json, to_json
+from llcg_dist.job.agreement import Identity, Offered, PartReport, require_same
+from llcg_dist.job.handshake import Begin, Failed, Identify, MachineStart, Offer, Ready, TakePart, from_json, to_json
 from llcg_dist.job.start import Start
 
 
@@ -21,13 +21,17 @@ class Placed:
     """Of the parts."""
     start: dict[str, Any]
     """A Start."""
+    identity: dict[str, Any]
+    """Of the server: what all ranks must have alike."""
 
 
 def begin_again(machine: MachineStart, placed: Placed, part: int) -> MachineChannel:
     """Builds the machine of a part that has lost its own: by the questions of the handshake, which nobody has to ask.
 
-    Raises UserError where the part is not there, or not what the job trains on.
+    Raises UserError where the part is not there, or not what the job trains on, or the settings are others.
     """
+    own, rank = _ask(machine, Identify(), Identity), placed.rank_of_part[part]
+    require_same([*[Identity(**placed.identity)] * rank, own])
     _ask(machine, Offer(placed.run_dir), Offered)
     report = _ask(machine, TakePart(part, placed.rank_of_part), PartReport)
     if report.checksum != placed.checksums[part]:

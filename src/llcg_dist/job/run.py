@@ -108,7 +108,7 @@ def run(config: Config, me: Rank) -> None:
 
 def take_part(config: Config, algorithm: Algorithm, hub: ProcessHub, me: Rank) -> None:
     """One job in a cluster that has been joined already: as its server, or as a machine."""
-    if me.supervisor.situation.incarnation:
+    if me.supervisor.situation.ticket:
         work_again(config, algorithm, hub, me)
     elif hub.rank == 0:
         me.supervisor.serves()
@@ -172,7 +172,7 @@ def _start(
     if algorithm.trains_on_parts:
         record_partition(run_dir, manifest, run.full)
     checksums = [report.checksum for report in reports]
-    hub.placed(Placed(str(run_dir), rank_of_part, checksums, asdict(start)))
+    hub.placed(Placed(str(run_dir), rank_of_part, checksums, asdict(start), asdict(Identity.of(config))))
     log.info("store %s, rank of each part %s, going on after round %d", store, rank_of_part, start.round)
     server = build_server(run, start, lambda codec: hub.transport(rank_of_part, codec), hub.ledger, step_seconds)
     return server, start.round

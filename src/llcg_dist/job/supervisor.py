@@ -26,16 +26,23 @@ _SHORTEST_PAUSE, _LONGEST_PAUSE = 0.2, 30.0
 
 _START_SECONDS = 60.0
 """How much longer a worker's first sign of life may take than the next."""
+TICKET_VARIABLE = "LLCG_TICKET"
+"""Of the environment: what a rank needs that takes the place of one on a host that is gone (comm/running_job.py)."""
 
 
 @dataclass(frozen=True)
 class Situation:
     """What a worker is told when it begins, and what its supervisor knows of it."""
 
-    incarnation: int = 0
-    """How many workers of this rank were there before."""
+    workers_before: int = 0
+    """How many its supervisor has started before."""
     ticket: dict[str, Any] | None = None
-    """What the ranks have agreed on (comm/torch_dist.py), once they have."""
+    """What the ranks have agreed on (comm/torch_dist.py), where the job runs and goes on without this one."""
+
+    @classmethod
+    def at_first(cls) -> "Situation":
+        given = os.environ.get(TICKET_VARIABLE)
+        return cls(ticket=json.loads(given) if given else None)
 
 
 class SupervisorLink:
@@ -79,13 +86,15 @@ class Supervisor:
         """The exit code of the rank: that of its last worker, or 0 where the job goes on without this machine."""
         for signal_ in _PASSED_ON:
             signal.signal(signal_, self._pass_on)
-        pause, situation = _SHORTEST_PAUSE, Situation()
+        pause, situation = _SHORTEST_PAUSE, Situation.at_first()
         while True:
             status, role, ticket = self._run_worker(situation)
             code = os.waitstatus_to_exitcode(status)
             if self._stopping or code == 0 or role != "machine" or ticket is None:
                 return self._end_like(code)
-            number = situation.incarnation + 1
+            number = situation.workers_before + 1
+            if code == 2 and number == 1 and situation.ticket:
+                return code  # its host joins a job that runs, with a wrong part, say: it ends alone
             if code == 2 or number > self._max_returns:
                 print_error(f"this machine stays away: its worker ended with {code}, {number} time(s)")
                 return 0  # not a failure: the agent would end the ranks that go on
@@ -115,7 +124,7 @@ class Supervisor:
 
     def _watch(self, reading: int, situation: Situation) -> tuple[int, str | None, dict[str, Any] | None]:
         said: dict[str, Any] = {"role": None, "ticket": situation.ticket}
-        if situation.incarnation:  # whatever happens to it from now on, the others do not wait for it
+        if situation.ticket:  # whatever happens to it from now on, the others do not wait for it
             said["role"] = "machine"
         rest, heard, ended = b"", time.monotonic() + _START_SECONDS, os.pidfd_open(self._pid)
         try:

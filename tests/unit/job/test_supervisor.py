@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from llcg_dist.job.supervisor import TICKET_VARIABLE
+
 PROGRAM = """
 import os, signal, sys, time
 from pathlib import Path
@@ -18,7 +20,7 @@ folder = Path(sys.argv[1])
 def work(link: SupervisorLink) -> int:
     for signal_ in (signal.SIGTERM, signal.SIGINT):
         signal.signal(signal_, lambda number, frame: os._exit(128 + number))
-    number = link.situation.incarnation
+    number = link.situation.workers_before
     (folder / f"worker{number}").write_text(f"{os.getpid()} {link.situation.ticket}")
     link.joined({"prefix": "start"})
     return act(link, number)
@@ -70,6 +72,17 @@ def test_one_that_cannot_return_stays_away_without_ending_the_others(tmp_path: P
     code, found, err = outcome(tmp_path, TRAINS + body)
     assert (code, len(found)) == (0, workers)
     assert "llcg: error: this machine stays away" in err
+
+
+@pytest.mark.parametrize(("body", "code", "workers"), [("return 2", 2, 1), ("return 2 if number else 1", 0, 2)])
+def test_one_that_joins_a_running_job_is_a_machine_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str, code: int, workers: int
+) -> None:
+    """A user's mistake ends it while its host joins, not later."""
+    monkeypatch.setenv(TICKET_VARIABLE, '{"prefix": "given"}')
+    found = outcome(tmp_path, body)
+    assert (found[0], len(found[1])) == (code, workers)
+    assert (tmp_path / "worker0").read_text().endswith("{'prefix': 'given'}")
 
 
 def test_a_machine_without_a_sign_of_life_is_replaced(tmp_path: Path) -> None:

@@ -136,7 +136,7 @@ def test_numba_stays_in_the_kernels() -> None:
 
 def test_torch_distributed_stays_in_its_files() -> None:
     transport = {"comm/torch_dist.py", "comm/link_maker.py", "comm/job_store.py", "comm/sealed_store.py"}
-    launcher = {f"cli/launch/{name}.py" for name in ("elastic", "log_files", "rendezvous")}
+    launcher = {f"cli/launch/{name}.py" for name in ("agent", "elastic", "log_files", "rendezvous")}
     assert users("torch.distributed", imports) == transport | launcher
 
 

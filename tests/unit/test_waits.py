@@ -11,6 +11,7 @@ import pytest
 import torch.distributed as dist
 
 from llcg_dist.cli.launch import hosts
+from llcg_dist.cli.launch.attendance import Attendance
 from llcg_dist.cli.launch.hosts import JobStore
 from llcg_dist.comm import job_board
 from llcg_dist.comm.job_board import JobBoard
@@ -52,7 +53,8 @@ def test_a_rank_that_ends_does_not_wait_for_a_store_that_hangs(monkeypatch: pyte
 def test_the_head_does_not_wait_for_ever_for_hosts_that_are_gone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hosts, "_WAIT_FOR_OTHERS_SECONDS", 0.3)
     store = JobStore(None, None)
-    store.store.add(hosts._HOSTS_JOINED, 1)
+    other = Attendance(store.store)
+    other.come()  # and does not leave
     with within(20):
         store.leave(wait_for_others=True)
 

@@ -65,7 +65,8 @@ to each host's own disk, and the job's key to every host:
   host 3$ llcg multinode --head 10.0.0.1 --hosts 3 --here 2 cluster.num_machines=4 run_dir=a cluster.key_file=job.key
 
 The server runs where the full graph is, whichever host that is; machines take the parts that their disks hold
-(llcg partition --share). Exit codes are those of `llcg train`. More: llcg help hosts.""",
+(llcg partition --share). With cluster.on_loss=go_on the same command brings back a host that was gone, or a new one
+with a copy of its parts, while the others train. Exit codes are those of `llcg train`. More: llcg help hosts.""",
     "slurm": """usage: llcg slurm [-] [--to FILE] [--submit] [options of sbatch] [key=value ...]
 
 Writes the batch script of a training job on SLURM, with the resources that its settings ask for and comments that say

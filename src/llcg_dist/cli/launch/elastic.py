@@ -6,6 +6,7 @@ job has one host), its values are sealed with the job's key, and the ranks use i
 """
 
 import contextlib
+import json
 import math
 import os
 import re
@@ -27,24 +28,28 @@ from torch.distributed.elastic.rendezvous import (
     RendezvousStateError,
     RendezvousTimeoutError,
 )
-from torch.distributed.launcher.api import LaunchConfig, elastic_launch
+from torch.distributed.launcher.api import LaunchConfig
 
 from llcg_dist.cli.launch import rendezvous
+from llcg_dist.cli.launch.agent import run_agent
 from llcg_dist.cli.launch.failures import report_failure, report_launcher_error
 from llcg_dist.cli.launch.forked import fork_server, run_rank
 from llcg_dist.cli.launch.hosts import Hosts, JobStore
+from llcg_dist.cli.launch.joining import Joining
 from llcg_dist.cli.launch.log_files import LogFiles
 from llcg_dist.cli.launch.torch_logging import silence_torchrun
 from llcg_dist.comm.job_key import KEY_VARIABLE, hold_key, launchers_key
 from llcg_dist.comm.job_store import ignored_values
 from llcg_dist.comm.network import route_to
-from llcg_dist.config.cluster import ClusterConfig
+from llcg_dist.comm.running_job import Place
+from llcg_dist.config.cluster import ClusterConfig, OnLoss
 from llcg_dist.config.compose import quoted_override
 from llcg_dist.config.own_files import CONFIG_DIR, own_presets
 from llcg_dist.data.atomic_files import make_folder
 from llcg_dist.errors import UserError
 from llcg_dist.job.devices import forks_ranks, gpu_here, threads_per_rank
 from llcg_dist.job.process import raise_lost_again
+from llcg_dist.job.supervisor import TICKET_VARIABLE
 from llcg_dist.records.console import end_progress_line, print_error, say
 
 _SHUTDOWN_SECONDS = 10
@@ -67,26 +72,45 @@ def launch(
     threads = threads_per_rank(cluster.threads, num_processes)
     os.environ["OMP_NUM_THREADS"] = str(threads)
     make_folder(run_dir, "run_dir")
-    entrypoint, arguments = _entrypoint(cluster, threads, _with_run_dir(overrides, run_dir), hold_key(key))
-    for attempt in range(hosts.attempts if hosts else 1):
-        if attempt:
-            print_error("this host lost the job's head; joining again")
-        job_store = JobStore(hosts, key)
-        config = _launch_config(num_processes, cluster, job_store, run_dir, hosts)
+    variables = {KEY_VARIABLE: hold_key(key)}
+    entrypoint, arguments = _entrypoint(cluster, threads, _with_run_dir(overrides, run_dir), variables)
+
+    def attempt(job_store: JobStore) -> int:
+        place = _place(num_processes, cluster, job_store, hosts)
+        for known in (variables, os.environ):
+            known.pop(TICKET_VARIABLE, None)
+            known.update({TICKET_VARIABLE: json.dumps(place.ticket)} if place else {})
+        config = _launch_config(num_processes, cluster, job_store, run_dir, hosts, place)
+        return _run_agent(lambda: run_agent(config, entrypoint, arguments), config, run_dir)
+
+    code = _attempts(attempt, hosts, key)
+    if code > 128:
+        again = "the same command on every host goes on" if hosts else f"go on with: {resuming(overrides, run_dir)}"
+        end_progress_line()
+        print_error(f"stopped by {signal.Signals(code - 128).name}; {again}")
+    return code
+
+
+def _attempts(attempt: Callable[[JobStore], int], hosts: Hosts | None, key: bytes | None) -> int:
+    """The exit code of the first attempt that does not end because this host has to join again."""
+    left = hosts.attempts if hosts else 1
+    while True:
+        job_store, code = JobStore(hosts, key), 128
         try:
-            code = _run_agent(elastic_launch(config, entrypoint), config, arguments, run_dir)
+            code = attempt(job_store)
+            if ignored := ignored_values(job_store.store):
+                say(f"warning: {ignored}; someone else reaches the store (llcg help security)")
+            return code
+        except rendezvous.MeetAgainError:
+            say("the job starts anew, with all hosts; this one joins them")
         except (RendezvousError, DistError):  # the head cannot be reached any more
-            continue
-        if code > 128:
-            again = "the same command on every host goes on" if hosts else f"go on with: {resuming(overrides, run_dir)}"
-            end_progress_line()
-            print_error(f"stopped by {signal.Signals(code - 128).name}; {again}")
-        if ignored := ignored_values(job_store.store):
-            say(f"warning: {ignored}; someone else reaches the store (llcg help security)")
-        job_store.leave(wait_for_others=code < 128)
-        return code
-    print_error("this host lost the job's head; its own message may say why")
-    return 1
+            left -= 1
+            if not left:
+                print_error("this host lost the job's head; its own message may say why")
+                return 1
+            print_error("this host lost the job's head; joining again")
+        finally:
+            job_store.leave(wait_for_others=code < 128)  # where it has not ended by a signal, or joins again
 
 
 def resuming(overrides: Sequence[str], run_dir: Path) -> str:
@@ -115,21 +139,37 @@ def _with_run_dir(overrides: Sequence[str], run_dir: Path) -> list[str]:
 
 
 def _entrypoint(
-    cluster: ClusterConfig, threads: int, overrides: list[str], key_path: str
+    cluster: ClusterConfig, threads: int, overrides: list[str], variables: dict[str, str]
 ) -> tuple[Callable[..., None] | str, list[Any]]:
     """What a rank runs, and its arguments: a function in a forked process, or a new `python -m llcg_dist.train`.
 
-    `key_path`: where ranks open the job's key (comm/job_key.py).
+    `variables`: of its environment, among them where it opens the job's key (comm/job_key.py).
     """
     if forks_ranks(cluster.start, cluster.device, gpu_here()):
         fork_server(threads)
-        return run_rank, [overrides, {KEY_VARIABLE: key_path}]
-    os.environ[KEY_VARIABLE] = key_path
+        return run_rank, [overrides, variables]
+    os.environ.update(variables)
     return sys.executable, ["-m", "llcg_dist.train", *overrides]
 
 
+def _place(num_processes: int, cluster: ClusterConfig, job_store: JobStore, hosts: Hosts | None) -> Place | None:
+    """What this host takes over of a job that runs; None: it meets the others."""
+    if hosts is None or hosts.parts is None or job_store.is_head or cluster.on_loss != OnLoss.go_on:
+        return None
+    backend = rendezvous.Backend(job_store.store, hosts.job)
+    joining = Joining(job_store.store, job_store.attendance, num_processes, hosts.parts, cluster.timeout)
+    with contextlib.suppress(RendezvousClosedError):  # the job has failed, which is said where the hosts meet
+        return joining.place(lambda: rendezvous.hosts_meet(backend))
+    return None
+
+
 def _launch_config(
-    num_processes: int, cluster: ClusterConfig, job_store: JobStore, run_dir: Path, hosts: Hosts | None
+    num_processes: int,
+    cluster: ClusterConfig,
+    job_store: JobStore,
+    run_dir: Path,
+    hosts: Hosts | None,
+    place: Place | None,
 ) -> LaunchConfig:
     """The settings of torchrun's elastic agent on this host.
 
@@ -139,10 +179,11 @@ def _launch_config(
     log_dir = run_dir / "logs" / "torchrun" / (hosts.name if hosts else "")
     log_dir.mkdir(parents=True, exist_ok=True)
     redirects = {rank: Std.ERR if hosts else Std.ALL if rank else Std.NONE for rank in range(num_processes)}
+    count = hosts.count if hosts else 1
     return LaunchConfig(
-        min_nodes=hosts.count if hosts else 1,
-        max_nodes=hosts.count if hosts else 1,
-        nproc_per_node=num_processes,
+        min_nodes=count,
+        max_nodes=count,
+        nproc_per_node=len(place.ranks) if place else num_processes,
         run_id=hosts.job if hosts else uuid.uuid4().hex[:8],
         rdzv_backend=rendezvous.BACKEND,
         rdzv_endpoint="{}:{}".format(*job_store.address),
@@ -150,22 +191,24 @@ def _launch_config(
             "store": job_store.store,
             "address": job_store.address,
             "join_timeout": math.ceil(cluster.join_timeout),
+            "goes_on": hosts is not None and cluster.on_loss == OnLoss.go_on,
+            "place": place,
         },
         local_addr=route_to(job_store.address[0]),
-        max_restarts=cluster.max_restarts,
+        max_restarts=0 if place else cluster.max_restarts,  # what fails then has a reason that stays
         shutdown_timeout=_SHUTDOWN_SECONDS,
         start_method="forkserver",
         logs_specs=LogFiles(log_dir, redirects),
     )
 
 
-def _run_agent(agent: elastic_launch, config: LaunchConfig, arguments: list[Any], run_dir: Path) -> int:
+def _run_agent(run: Callable[[], None], config: LaunchConfig, run_dir: Path) -> int:
     """Runs the elastic agent until the ranks have ended; reports a failure in one line and returns the exit code, which
     is 128 and the signal's number where one stopped it."""
     several_hosts = config.max_nodes > 1
     try:
         with _signal_handlers_restored():
-            agent(*arguments)
+            run()
     except ChildFailedError as failed:
         return report_failure(*failed.get_first_failure(), run_dir, rank_0_has_terminal=not several_hosts)
     except SignalException as stopped:

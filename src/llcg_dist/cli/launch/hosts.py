@@ -4,11 +4,11 @@ import contextlib
 import errno
 import ipaddress
 import socket
-import threading
 import time
 from dataclasses import dataclass
 from datetime import timedelta
 
+from llcg_dist.cli.launch.attendance import Attendance
 from llcg_dist.comm.job_store import host_store, reach_store, sealed
 from llcg_dist.comm.network import listen_on
 from llcg_dist.errors import UserError
@@ -17,13 +17,8 @@ _STORE_TIMEOUT = timedelta(seconds=60)
 """How long an operation on the store may take."""
 _WAIT_FOR_OTHERS_SECONDS = 25.0
 """How long the head keeps the store at the end of a job, so that the other hosts can read how it ended."""
-_LEAVE_SECONDS = 2.0
-"""How long another host tries to tell the head that it leaves."""
 _CONNECT_SECONDS = 5.0
 _RETRY_SECONDS = 0.5
-_POLL_SECONDS = 0.1
-_HOSTS_JOINED, _HOSTS_LEFT = "llcg/came", "llcg/left"
-"""Keys of the store that count the hosts other than the head."""
 _GREETING, _GREETING_SECONDS = ("llcg/head", "welcome"), timedelta(seconds=5)
 """Key and value that the head sets first, and how long others wait for it: a host with another key cannot read it."""
 
@@ -46,6 +41,8 @@ class Hosts:
     """Whether this host is the head; None: it is if the head's address is one of its own."""
     name: str = ""
     """Name of this host's folder in the logs, where hosts share a run_dir."""
+    parts: frozenset[int] | None = None
+    """On this host's disk: it may take the places of their machines in a job that runs; None: it never does."""
 
 
 class JobStore:
@@ -55,7 +52,7 @@ class JobStore:
         """Opens the store, sealed with the job's key; hosts may be started in any order, so the others wait for the
         head. `hosts`: None where the job has this host alone."""
         listener = _listener(hosts) if hosts else listen_on("127.0.0.1", 0)
-        self._is_head = listener is not None
+        self.is_head = listener is not None
         if listener:
             beneath = host_store(listener, _STORE_TIMEOUT)
         elif hosts:
@@ -63,11 +60,12 @@ class JobStore:
             beneath = reach_store(hosts.head, hosts.port, _STORE_TIMEOUT)
         self.address = beneath.host, beneath.port
         self.store = sealed(beneath, key)
-        if self._is_head:
+        self.attendance = Attendance(self.store)
+        if self.is_head:
             self.store.set(*_GREETING)
         else:
             self._require_greeting()
-            self.store.add(_HOSTS_JOINED, 1)
+            self.attendance.come()
 
     def _require_greeting(self) -> None:
         """Raises a UserError where the head's values do not open with this host's key."""
@@ -83,19 +81,10 @@ class JobStore:
 
     def leave(self, wait_for_others: bool) -> None:
         """Leaves the job. With `wait_for_others` the head leaves last: its store tells the others how the job ended."""
-        if not self._is_head:
-            # In a thread, because over a link that is cut this would block for minutes.
-            thread = threading.Thread(target=self._announce_departure, daemon=True)
-            thread.start()
-            thread.join(_LEAVE_SECONDS)
+        if not self.is_head:
+            self.attendance.leave()
         elif wait_for_others:
-            end = time.monotonic() + _WAIT_FOR_OTHERS_SECONDS
-            while self.store.add(_HOSTS_LEFT, 0) < self.store.add(_HOSTS_JOINED, 0) and time.monotonic() < end:
-                time.sleep(_POLL_SECONDS)
-
-    def _announce_departure(self) -> None:
-        with contextlib.suppress(RuntimeError):  # torch's DistNetworkError: the head is out of reach
-            self.store.add(_HOSTS_LEFT, 1)
+            self.attendance.wait_for_others(_WAIT_FOR_OTHERS_SECONDS)
 
 
 def _listener(hosts: Hosts) -> socket.socket | None:

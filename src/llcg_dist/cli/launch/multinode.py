@@ -31,8 +31,11 @@ def multinode(arguments: Sequence[str]) -> int:
     silence_torch_store()
     from llcg_dist.cli.launch.elastic import launch
     from llcg_dist.cli.launch.hosts import Hosts
+    from llcg_dist.data.partition import store_path
+    from llcg_dist.data.store import parts_on_disk
 
-    hosts = Hosts(options.hosts, head, port, options.job, config.cluster.join_timeout, 1 + options.rejoin)
+    attempts, parts = 1 + options.rejoin, frozenset(parts_on_disk(store_path(config)))
+    hosts = Hosts(options.hosts, head, port, options.job, config.cluster.join_timeout, attempts, parts=parts)
     return launch(options.here, config.cluster, Path(config.run_dir), overrides, hosts)
 
 

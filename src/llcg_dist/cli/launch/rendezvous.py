@@ -7,11 +7,14 @@ first read by an unpickler that knows only what a state is made of, also where t
 import io
 import pickle
 import pickletools
+import time
 from base64 import b64decode
 from datetime import timedelta
 from typing import Any
 
 from torch.distributed.elastic.rendezvous import (
+    RendezvousClosedError,
+    RendezvousError,
     RendezvousHandler,
     RendezvousInfo,
     RendezvousParameters,
@@ -23,11 +26,13 @@ from torch.distributed.elastic.rendezvous.c10d_rendezvous_backend import C10dRen
 from torch.distributed.elastic.rendezvous.dynamic_rendezvous import DynamicRendezvousHandler, RendezvousTimeout
 
 from llcg_dist.comm.job_board import REFUSED
+from llcg_dist.comm.running_job import Place
 from llcg_dist.errors import UserError
 
 BACKEND = "llcg"
 """The name of this rendezvous in torchrun's registry."""
 
+_LOOK_SECONDS = 1.0
 _DYNAMIC = "torch.distributed.elastic.rendezvous.dynamic_rendezvous"
 _PARTS_OF_A_STATE = {
     (_DYNAMIC, "_RendezvousState"), (_DYNAMIC, "_NodeDesc"), ("datetime", "datetime"), ("datetime", "timezone"),
@@ -86,8 +91,31 @@ class Backend(C10dRendezvousBackend):
         return super()._decode_state(base64_state)
 
 
+def hosts_meet(backend: Backend) -> bool:
+    """Whether the job's hosts meet, or are about to: not all of them are where they train."""
+    found = backend.get_state()  # which has been read as a state
+    state = pickle.loads(found[0]) if found else None
+    if state and state.closed:
+        raise RendezvousClosedError  # the launcher says that another host has ended the job
+    return state is None or not state.complete or bool(state.wait_list)
+
+
+class MeetAgainError(RendezvousError):
+    """The job starts anew, with all hosts."""
+
+
 class _Handler(DynamicRendezvousHandler):
-    """torch's elastic rendezvous, except that a job which its ranks have refused is not restarted."""
+    """torch's elastic rendezvous, except that a job which its ranks have refused is not restarted, and that hosts which
+    go on without lost machines hear of others that have met without them, or have ended the job."""
+
+    goes_on = False
+
+    def num_nodes_waiting(self) -> int:
+        waiting = super().num_nodes_waiting()
+        state = self._state_holder.state
+        if self.goes_on and state.closed:  # their ranks do not end by themselves
+            raise RendezvousClosedError
+        return waiting or int(not state.complete)  # the others took this host for gone
 
     def next_rendezvous(self) -> RendezvousInfo:
         """Raises a UserError where the ranks have found a user's mistake: no restart of the job could work."""
@@ -96,9 +124,47 @@ class _Handler(DynamicRendezvousHandler):
         return super().next_rendezvous()
 
 
+class PlaceHandler(RendezvousHandler):
+    """In the place of a rendezvous, at a host that takes over ranks of a job that runs: the others do not stop."""
+
+    use_agent_store = True
+
+    def __init__(self, place: Place, parameters: RendezvousParameters) -> None:
+        self.place, self._run_id = place, parameters.run_id
+        self._address, self._store = parameters.config["address"], parameters.config["store"]
+        self._backend, self._looked = Backend(self._store, self._run_id), 0.0
+
+    def next_rendezvous(self) -> RendezvousInfo:
+        return RendezvousInfo(self._store, 0, 1, RendezvousStoreInfo(*self._address))
+
+    def num_nodes_waiting(self) -> int:
+        """Raises MeetAgainError where all hosts start the job anew: this one then takes part in it as any other."""
+        if time.monotonic() - self._looked > _LOOK_SECONDS:  # the agent asks ten times a second
+            self._looked = time.monotonic()
+            if hosts_meet(self._backend):
+                raise MeetAgainError
+        return 0
+
+    def get_backend(self) -> str:
+        return BACKEND
+
+    def get_run_id(self) -> str:
+        return self._run_id
+
+    def is_closed(self) -> bool:
+        return False
+
+    def set_closed(self) -> None: ...
+
+    def shutdown(self) -> bool:
+        return True
+
+
 def _create_handler(parameters: RendezvousParameters) -> RendezvousHandler:
     """The handler for torchrun's registry, over the store in `parameters.config`."""
     store = parameters.config["store"]
+    if parameters.config["place"]:
+        return PlaceHandler(parameters.config["place"], parameters)
     handler = _Handler.from_backend(
         parameters.run_id,
         store,
@@ -111,4 +177,5 @@ def _create_handler(parameters: RendezvousParameters) -> RendezvousHandler:
     # As if the handler had created a store for the ranks already: its own would listen on every interface.
     handler._shared_tcp_store_server = store
     handler._bootstrap_store_info = RendezvousStoreInfo(*parameters.config["address"])
+    handler.goes_on = parameters.config["goes_on"]
     return handler

@@ -42,15 +42,12 @@ def test_a_stop_says_how_to_go_on(
 ) -> None:
     """And leaves no handler of the agent's, which would raise in the last moment of the command."""
 
-    class Agent:
-        def __init__(self, *arguments: Any) -> None: ...
-
-        def __call__(self, *arguments: Any) -> None:
-            signal.signal(signal.SIGINT, lambda number, frame: None)
-            raise SignalException("", sigval=signal.SIGINT)
+    def agent(*arguments: Any) -> None:
+        signal.signal(signal.SIGINT, lambda number, frame: None)
+        raise SignalException("", sigval=signal.SIGINT)
 
     before = signal.getsignal(signal.SIGINT)
-    monkeypatch.setattr(elastic, "elastic_launch", Agent)
+    monkeypatch.setattr(elastic, "run_agent", agent)
     monkeypatch.setattr(elastic, "_entrypoint", lambda *arguments: ("true", []))
     code = elastic.launch(1, CONFIG.cluster, tmp_path / "run", ["seed=1"])
     assert code == 130

@@ -22,6 +22,7 @@ from tests.helpers.jobs import (
     ranks_of,
     start,
     start_llcg,
+    started_at,
     wait_for_rounds,
     wait_until,
 )
@@ -44,10 +45,6 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("go_on")
     cut(*JOB, f"partition.root={folder}/parts")
     return folder
-
-
-def started_at(pid: int) -> str:
-    return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[19]
 
 
 class Trial:

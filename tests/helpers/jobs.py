@@ -80,15 +80,20 @@ def printed(job: Job) -> tuple[str, str]:
     return contents[0], contents[1]
 
 
+def kill_all(job: Job) -> None:
+    """All its processes, from one moment to the next."""
+    job.kill()
+    for pid in members(job):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    job.wait()
+
+
 def finish(job: Job, limit: float = LIMIT_SECONDS) -> Outcome:
     try:
         job.wait(timeout=limit)
     except subprocess.TimeoutExpired:
-        for pid in members(job):
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-        job.kill()
-        job.wait()
+        kill_all(job)
         raise AssertionError(f"the job did not end within {limit} s\n{printed(job)}") from None
     left = wait_until_gone(job)
     assert not left, f"processes left behind: {left}"
@@ -112,10 +117,12 @@ def wait_until(condition: Callable[[], bool], *jobs: Job, limit: float = 120, in
         time.sleep(interval)
 
 
-def wait_for_rounds(run_dir: Path, count: int, *jobs: Job, interval: float = 0.05) -> None:
+def wait_for_rounds(run_dir: Path, count: int, *jobs: Job, limit: float = 120, interval: float = 0.05) -> None:
     """Until so many rounds are recorded."""
     metrics = run_dir / "metrics.jsonl"
-    wait_until(lambda: metrics.exists() and metrics.read_bytes().count(b"\n") >= count, *jobs, interval=interval)
+    wait_until(
+        lambda: metrics.exists() and metrics.read_bytes().count(b"\n") >= count, *jobs, limit=limit, interval=interval
+    )
 
 
 def members(job: Job) -> list[int]:
@@ -147,6 +154,11 @@ def is_alive(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
     except OSError:
         return False
+
+
+def started_at(pid: int) -> str:
+    """When a process was started: its number may be used again."""
+    return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[19]
 
 
 def rank_of(pid: int) -> int | None:

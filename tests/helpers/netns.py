@@ -48,6 +48,10 @@ class Host:
         subprocess.run(["tc", "-n", self.name, "qdisc", "replace", "dev", self.interface, *shape], check=True)
         subprocess.run(["tc", "qdisc", "replace", "dev", self.outside, *shape], check=True)
 
+    def unlimit(self) -> None:
+        subprocess.run(["tc", "-n", self.name, "qdisc", "del", "dev", self.interface, "root"], capture_output=True)
+        subprocess.run(["tc", "qdisc", "del", "dev", self.outside, "root"], capture_output=True)
+
     def unplug(self) -> None:
         ip("link", "set", self.outside, "down")
 

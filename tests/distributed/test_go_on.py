@@ -121,7 +121,7 @@ def stopped_for_a_while(trial: Trial) -> None:
     """Shorter than cluster.timeout: nothing happens. Longer: it is not the same any more."""
     trial.signal(signal.SIGSTOP, trial.victims[0])
     time.sleep(trial.chance.choice([0.5, SILENCE + 1.5]))
-    if is_alive(trial.ranks[trial.victims[0]]):
+    with contextlib.suppress(ProcessLookupError):  # its supervisor may have killed it just now
         trial.signal(signal.SIGCONT, trial.victims[0])
 
 

@@ -9,7 +9,7 @@ from tests.helpers.jobs import finish, start
 from tests.helpers.pages import DOCS, RUN, blocks_of, write_script
 
 PAGES = [path for folder in ("start", "guides") for path in sorted((DOCS / folder).glob("*.md"))]
-FIRST = ("start/install.md", "start/tutorial.md", "start/python.md", "guides/model.md", "guides/sweeps.md")
+FIRST = ("start/install.md", "start/tutorial.md", "start/python.md")
 """Pages whose blocks run in `make test`; those of all others run in `make test-full`."""
 
 LIMIT = 240

@@ -108,8 +108,10 @@ BENCHES = {
     "stragglers": ("A slow machine", "python -m studies.stragglers"),
     "startup": ("Starting a job", "python -m bench.startup"),
     "scale": ("A graph of ogbn-products' size", "python -m bench.scale"),
+    "tables": ("Tables with text for ids", "python -m bench.tables"),
     "order": ("Nodes in the order of parts", "python -m bench.order"),
     "extrapolate": ("Larger graphs, computed", "python -m bench.extrapolate"),
+    "largest": ("The largest graph, computed", "python -m studies.largest"),
     "slow_network": ("Time to accuracy on slow networks", "python -m bench.slow_network"),
     "peers": ("Beside DistDGL, Flower, DDP", "python -m bench.peers"),
 }
@@ -119,6 +121,7 @@ RESULTS += [Result(what, PERFORMANCE, (f"bench:{name}",), command) for name, (wh
 RESULTS += [
     Result("Slow networks, the picture", PERFORMANCE, ("slow_network.png",), "python -m bench.slow_network"),
     Result("Memory by machines, the picture", PERFORMANCE, ("memory.svg",), "python -m studies.pictures"),
+    Result("The largest graph, the picture", PERFORMANCE, ("largest.svg",), "python -m studies.largest"),
     Result("Lost machines, the picture", PERFORMANCE, ("losses.svg",), "python -m studies.pictures"),
     Result("A machine that lies", "", ("bench:poisoning",), "python -m studies.poisoning --data F"),
     Result("A report", "guides/report.md", ("report.png",), "llcg report runs"),

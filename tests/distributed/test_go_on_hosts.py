@@ -24,7 +24,7 @@ from tests.helpers.netns import Host, hosts, multinode
 from tests.helpers.run_files import model_bytes, rows
 from tests.helpers.training import cut, on_loopback
 
-pytestmark = [pytest.mark.alone, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.alone, pytest.mark.full, pytest.mark.timeout(900)]
 
 ROUNDS, MACHINES, SILENCE = 600, 3, 20
 JOB = [
@@ -129,7 +129,6 @@ def refuses(host: Job, message: str) -> None:
     assert message in outcome.only_error()
 
 
-@pytest.mark.full
 def test_a_new_host_with_a_copy_of_the_part(trial: Trial) -> None:
     """Without a copy, or with other settings, it is told so. Then it has the part, and the old host is not needed."""
     trial.begin("cluster.timeout=10", rounds=1500)
@@ -144,7 +143,6 @@ def test_a_new_host_with_a_copy_of_the_part(trial: Trial) -> None:
     trial.finish(*trial.jobs, new)
 
 
-@pytest.mark.full
 def test_a_job_ends_promptly_while_a_host_is_away(trial: Trial) -> None:
     trial.begin(rounds=200)
     trial.lose(2)
@@ -154,7 +152,6 @@ def test_a_job_ends_promptly_while_a_host_is_away(trial: Trial) -> None:
     assert time.monotonic() - ended < 60  # of which a replay takes some
 
 
-@pytest.mark.full
 def test_a_host_that_has_returned_takes_part_in_a_new_start(trial: Trial) -> None:
     """The server dies: all hosts meet, also the one whose ranks have joined without that."""
     trial.begin("cluster.max_restarts=2", "checkpoint.every=5", rounds=1000)
@@ -175,7 +172,6 @@ def is_server(pid: int, trial: Trial) -> bool:
     return any(str(trial.run_dir / "logs" / "server.log") == os.readlink(file) for file in folder.iterdir())
 
 
-@pytest.mark.full
 def test_a_cut_host_and_one_in_its_place(trial: Trial) -> None:
     """The link of host 2 is cut, a new host takes its part, and the old one is alive when the link is back: it stays,
     without a part, and ends with the others."""

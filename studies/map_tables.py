@@ -15,6 +15,7 @@ from llcg_dist.report.style import SETTINGS
 from studies.map_grid import NETWORKS, ONE, ONE_LARGE
 from studies.timed_runs import TimedRun
 
+PAGE = Path(__file__).parent.parent / "docs" / "studies" / "pays.md"
 NEARLY = 0.97
 _COLOURS = ("#d55e00", "#0072b2", "#009e73")
 

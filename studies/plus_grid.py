@@ -25,6 +25,8 @@ FACTORS: dict[str, dict[str, list[str]]] = {
     "parts": {"metis": [], "labels": ["partition.balance=labels"], "clusters": ["partition=clusters"]},
     "correction": {
         "after 4": ["algorithm.S=4"],
+        "after 8": ["algorithm.S=8"],
+        "after 16": ["algorithm.S=16"],
         "beside 8": [*_BESIDE, "algorithm.S=8"],
         "beside fill": [*_BESIDE, "algorithm.S=fill"],
         "beside 8, weight 0.3": [*_BESIDE, "algorithm.S=8", "algorithm.server_weight=0.3"],

@@ -2,7 +2,7 @@
 
     python -m studies.plus --data FOLDER [--graphs cora wordnet ...] [--factors parts correction mixing ema end server]
                            [--base parts=labels "correction=beside 8" ...] [--machines 8 16] [--seeds 2] [--workers 2]
-                           [--out runs/plus] [--judge] [key=value ...]
+                           [--out runs/plus] [--judge] [--publish] [key=value ...]
 
 Without --judge: the base and every level of the chosen factors alone on top of it, on the tuning seeds, with `single`
 as the measure; a second call with another --base takes the few that help together, and repeats no run that it shares
@@ -13,18 +13,28 @@ all runs.
 """
 
 import argparse
+import statistics
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from bench.harness import put_section
+
 from llcg_dist.records.console import say
+from studies.accuracy import PAGE
 from studies.plus_grid import (
+    ALONE,
     FACTORS,
+    FILL,
     GRAPHS,
     JUDGING_SEEDS,
-    PLUS,
-    RIVALS,
+    SINGLE,
+    SINGLE_SETTINGS,
     TUNING_SEEDS,
     Cell,
+    alone_as_fill,
     cells,
+    contenders,
     parse_base,
     variant_folder,
     variants,
@@ -45,32 +55,50 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--out", type=Path, default=Path("runs/plus"))
     parser.add_argument("--judge", action="store_true")
+    parser.add_argument("--publish", action="store_true", help="put the table into docs/studies/accuracy.md")
     arguments, overrides = parser.parse_known_args()
     seeds = (JUDGING_SEEDS if arguments.judge else TUNING_SEEDS)[: arguments.seeds or (5 if arguments.judge else 2)]
+    grid = (arguments.graphs, arguments.machines)
+    study = Study(arguments.data, arguments.out, arguments.workers, overrides)
     if arguments.judge:
-        folders = {name: name for name in (PLUS, *RIVALS)}
-        named = {PLUS: [f"algorithm={PLUS}"], **RIVALS}
+        results = study.run(cells(*grid, contenders(), seeds), "judge")
+        for (graph, machines), named in list(results.items()):
+            steps = statistics.mean(run.correction_steps for run in named[FILL].values())
+            alone = {ALONE[FILL]: alone_as_fill(steps)}
+            named |= study.run(cells([graph], [machines], alone, seeds), "judge")[graph, machines]
+        text, section = judgement(results), "plus"
     else:
         base = parse_base(arguments.base)
-        named = {**variants(base, arguments.factors), "single": RIVALS["single"]}
-        folders = {name: name if name == "single" else variant_folder(name, base) for name in named}
-    run_cells = list(cells(arguments.graphs, arguments.machines, named, seeds))
-    places = {cell: _place(cell, folders, arguments.out, arguments.judge) for cell in run_cells}
-    settings = {places[cell]: [*cell.settings(arguments.data, arguments.out), *overrides] for cell in run_cells}
-    run_all(settings, arguments.workers)
-    results: Results = {}
-    for cell, place in places.items():
-        results.setdefault((cell.graph, cell.machines), {}).setdefault(cell.variant, {})[cell.seed] = TimedRun(place)
-    text = judgement(results) if arguments.judge else tuning_table(results)
-    (arguments.out / ("judgement.md" if arguments.judge else "tuning.md")).write_text(text)
+        named = {**variants(base, arguments.factors), SINGLE: SINGLE_SETTINGS}
+        folders = {name: variant_folder(name, base) for name in named if name != SINGLE}
+        text, section = tuning_table(study.run(cells(*grid, named, seeds), "tune", folders)), "plus-tuning"
     say(text)
+    if arguments.publish:
+        put_section(PAGE, section, text)
 
 
-def _place(cell: Cell, folders: dict[str, str], out: Path, judging: bool) -> Path:
-    """Frozen presets may change between two judgements: what they are is in the folder's config.yaml, and a run of
-    another is refused there."""
-    named = Cell(cell.graph, cell.machines, folders[cell.variant], cell.seed, cell.overrides)
-    return named.folder(out / ("judge" if judging else "tune"))
+@dataclass(frozen=True)
+class Study:
+    data: Path | None
+    out: Path
+    workers: int
+    overrides: list[str]
+
+    def run(self, planned: Iterable[Cell], part: str, folders: Mapping[str, str] | None = None) -> Results:
+        """Trains what has not been yet. `folders`: of variants that are not called by their own name on disk.
+
+        The preset may change between two judgements: what it is is in the folder's config.yaml, and a run of another
+        is refused there."""
+        run_cells = list(planned)
+        renamed = [replace(cell, variant=(folders or {}).get(cell.variant, cell.variant)) for cell in run_cells]
+        places = [cell.folder(self.out / part) for cell in renamed]
+        settings = [[*cell.settings(self.data, self.out), *self.overrides] for cell in run_cells]
+        run_all(dict(zip(places, settings, strict=True)), self.workers)
+        results: Results = {}
+        for cell, place in zip(run_cells, places, strict=True):
+            by_variant = results.setdefault((cell.graph, cell.machines), {})
+            by_variant.setdefault(cell.variant, {})[cell.seed] = TimedRun(place)
+        return results
 
 
 if __name__ == "__main__":

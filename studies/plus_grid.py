@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from llcg_dist.config.compose import quoted_override
+from llcg_dist.config.compose import load_config, quoted_override
 from studies.accuracy_grid import COMMON, FOLDERS
 from studies.accuracy_grid import GRAPHS as SMALL_GRAPHS
 from studies.wordnet import settings as wordnet_settings
@@ -22,7 +22,11 @@ SETTINGS = [setting for setting in COMMON if not setting.startswith(_STATISTICS)
 _BESIDE = ["algorithm.correction=beside"]
 
 FACTORS: dict[str, dict[str, list[str]]] = {
-    "parts": {"metis": [], "labels": ["partition.balance=labels"], "clusters": ["partition=clusters"]},
+    "parts": {
+        "metis": ["partition=metis"],
+        "labels": ["partition=metis", "partition.balance=labels"],
+        "clusters": ["partition=clusters"],
+    },
     "correction": {
         "after 4": ["algorithm.S=4"],
         "after 8": ["algorithm.S=8"],
@@ -41,23 +45,46 @@ FACTORS: dict[str, dict[str, list[str]]] = {
         "cosine 0.5": ["train.lr_schedule=cosine_end", "train.lr_end=0.5"],
     },
     "server": {
-        "all neighbours": [],
+        "all neighbours": ["sampling.server_fanout=-1"],
         "fan-out 20": ["sampling.server_fanout=20"],
         "fan-out 10": ["sampling.server_fanout=10"],
     },
 }
 """The first level of each is what llcg_plus was before the study."""
 
-RIVALS: dict[str, list[str]] = {
-    "single": ["algorithm=single"],
-    "server_only 4": ["algorithm=server_only", "algorithm.S=4"],
-    "server_only 8": ["algorithm=server_only", "algorithm.S=8"],
-    "psgd_pa": ["algorithm=psgd_pa"],
-    "ggs": ["algorithm=ggs"],
-    "llcg_paper": ["algorithm=llcg_paper"],
-}
-PLUS = "llcg_plus"
-"""The preset alone, as it is frozen."""
+PLUS, AT_4, FILL, BEFORE = "llcg_plus", "llcg_plus, S=4", "llcg_plus, fill", "llcg_plus before"
+SINGLE = "single"
+ALONE_LONG = "server_only, four times the rounds"
+ALONE = {PLUS: "server_only", AT_4: "server_only, S=4", FILL: "server_only, S of fill"}
+"""What the server does without machines, with as many steps a round and as many neighbours."""
+_ROUNDS = 25
+SINGLE_SETTINGS = ["algorithm=single"]
+
+
+def contenders() -> dict[str, list[str]]:
+    """{name: overrides} of the judgement: llcg_plus as its preset has it, and its rivals. What the server does alone
+    beside FILL is known only after that has run."""
+    plus = load_config([f"algorithm={PLUS}"])
+    alone = ["algorithm=server_only", f"sampling.server_fanout={plus.sampling.server_fanout}"]
+    same_steps = [*alone, f"algorithm.S={plus.algorithm.S}"]
+    return {
+        PLUS: [f"algorithm={PLUS}"],
+        BEFORE: _overrides(parse_base([])),
+        SINGLE: SINGLE_SETTINGS,
+        ALONE[PLUS]: same_steps,
+        ALONE_LONG: [*same_steps, f"num_rounds={4 * _ROUNDS}"],
+        AT_4: [f"algorithm={PLUS}", "algorithm.S=4"],
+        ALONE[AT_4]: [*alone, "algorithm.S=4"],
+        FILL: [f"algorithm={PLUS}", *_BESIDE, "algorithm.S=fill"],
+        "psgd_pa": ["algorithm=psgd_pa"],
+        "ggs": ["algorithm=ggs"],
+        "llcg_paper": ["algorithm=llcg_paper"],
+    }
+
+
+def alone_as_fill(steps: float) -> list[str]:
+    """The server alone with as many steps a round as S=fill took on average."""
+    return [*contenders()[ALONE[AT_4]], f"algorithm.S={max(1, round(steps))}"]
 
 
 @dataclass(frozen=True)

@@ -5,13 +5,18 @@ from pathlib import Path
 
 import pytest
 from studies.plus_grid import (
+    ALONE,
+    ALONE_LONG,
     FACTORS,
+    FILL,
     GRAPHS,
     JUDGING_SEEDS,
     PLUS,
-    RIVALS,
+    SINGLE,
     TUNING_SEEDS,
+    alone_as_fill,
     cells,
+    contenders,
     parse_base,
     variant_folder,
     variants,
@@ -55,7 +60,8 @@ def test_one_factor_at_a_time() -> None:
     base = parse_base(["parts=labels"])
     found = variants(base, ["parts", "ema"])
     assert list(found) == ["base", "parts=metis", "parts=clusters", "ema=0.5", "ema=0.8"]
-    assert found["base"] == [f"algorithm={PLUS}", "partition.balance=labels", "algorithm.S=4"]
+    cut, server = ["partition=metis", "partition.balance=labels"], ["algorithm.S=4", "sampling.server_fanout=-1"]
+    assert found["base"] == [f"algorithm={PLUS}", *cut, *server]
     assert set(found["ema=0.5"]) - set(found["base"]) == {"evaluate.ema=0.5"}
     with pytest.raises(SystemExit, match="parts=banana"):
         parse_base(["parts=banana"])
@@ -70,7 +76,7 @@ def test_another_base_finds_the_runs_that_it_shares() -> None:
 
 @pytest.mark.full
 def test_every_run_composes() -> None:
-    named = {**variants(parse_base([]), list(FACTORS)), **RIVALS, PLUS: [f"algorithm={PLUS}"]}
+    named = {**variants(parse_base([]), list(FACTORS)), **contenders(), ALONE[FILL]: alone_as_fill(1.4)}
     found = list(cells(["cora"], [8], named, range(100, 101)))
     assert len({cell.folder(Path("out")) for cell in found}) == len(named)
     for cell in found:
@@ -81,17 +87,27 @@ def test_every_run_composes() -> None:
 
 
 def test_what_holds_and_what_does_not(tmp_path: Path) -> None:
-    scores = {PLUS: 0.90, "single": 0.902, "server_only 4": 0.92, "psgd_pa": 0.80, "ggs": 0.95}
+    scores = dict.fromkeys([*contenders(), *ALONE.values()], 0.80)
+    scores |= {PLUS: 0.90, SINGLE: 0.902, ALONE[PLUS]: 0.92, ALONE_LONG: 0.95, "ggs": 0.95}
     named = {
         name: {seed: run(tmp_path / name / str(seed), 0.5, score + seed / 500) for seed in (0, 1)}
         for name, score in scores.items()
     }
     lines = promises(named)
-    assert [line.endswith("holds") for line in lines] == [True, False, True, False, True, True]
-    assert "above ggs (-5.00): **fails**" in lines
+    assert {line for line in lines if line.endswith("**fails**")} == {
+        "llcg_plus not below server_only by more than two errors (-2.00): **fails**",
+        "above server_only at equal cluster time, best validation score (-5.00): **fails**",
+        "above ggs (-5.00): **fails**",
+    }
+    assert "fewer rounds to 97 % of single than before (0.00): holds" in lines  # it never came there before
     text = judgement({("cora", 8): named})
     assert "| cora | 8 | psgd_pa | 79.1 ± 0.1 | +10.0 ± 0.0 | 0.00 | never | never |" in text
     assert "- cora, P = 8: bytes of psgd_pa" in text
+
+
+def test_the_server_alone_is_judged_within_the_time_of_llcg_plus(tmp_path: Path) -> None:
+    slow = run(tmp_path / "slow", 0.5, 0.7, 0.9)
+    assert [slow.best_by(seconds) for seconds in (0.5, 1.0, 2.5, 3.0)] == [0.0, 50.0, 70.0, 90.0]
 
 
 def test_the_table_of_the_tuning(tmp_path: Path) -> None:

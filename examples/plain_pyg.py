@@ -1,4 +1,4 @@
-"""A trained run in plain PyG: the weights load into your own class, and no word of llcg_dist is left."""
+"""Trained weights in plain PyG: they load into your own class, which does not need llcg_dist."""
 
 import torch
 

@@ -23,7 +23,7 @@ from llcg_dist.data.store import parts_on_disk, read_manifest, read_shard
 from llcg_dist.doctor import ERROR, OK, WARN, Finding, check_parts_and_memory, num_processes
 from llcg_dist.doctor.findings import format_bytes
 from llcg_dist.doctor.forecast import HEADER, LARGE_ENTRIES, Forecast, existing_folder, forecast
-from llcg_dist.doctor.host import Host, num_gpus, this_host
+from llcg_dist.doctor.host import Host, num_gpus, read_ahead, this_host
 from llcg_dist.doctor.host_rules import check_host, check_precision, check_processes
 from llcg_dist.doctor.privacy_rules import check_privacy
 from llcg_dist.doctor.sizes import size_of
@@ -121,8 +121,9 @@ def _print_stages(config: Config, found: Forecast) -> None:
     size = found.size
     say(f"stages of {size.nodes:,} nodes, {size.edges:,} edges, {size.features} features, on this host when it is idle")
     say(table(HEADER, found.rows()))
-    free_disk = shutil.disk_usage(existing_folder(Path(config.partition.root))).free
-    _print_findings(check_stages(config, found, memory()[1], free_disk))
+    folder = existing_folder(Path(config.partition.root))
+    free_disk = shutil.disk_usage(folder).free
+    _print_findings(check_stages(config, found, memory()[1], free_disk, read_ahead(folder)))
 
 
 def _ranks_here(arguments: Sequence[str], ranks: int) -> int:

@@ -63,7 +63,8 @@ def row_ranges(indptr: Array, entries_per_chunk: int) -> Iterator[tuple[int, int
     """Ranges (start, stop) that cover the rows of a CSR in order, each of at most `entries_per_chunk` (or one row)."""
     start, last = 0, len(indptr) - 1
     while start < last:
-        limit = int(indptr[start]) + entries_per_chunk
-        stop = max(start + 1, int(np.searchsorted(indptr, limit, side="right")) - 1)
+        limit = min(int(indptr[start]) + entries_per_chunk, int(indptr[last]))
+        # Of the array's own type: searchsorted would convert all of a large array for every call.
+        stop = max(start + 1, int(np.searchsorted(indptr, indptr.dtype.type(limit), side="right")) - 1)
         yield start, min(stop, last)
         start = stop

@@ -98,3 +98,10 @@ def gpu_bfloat16() -> str | None:
 
     has_it = num_gpus() > 0 and torch.cuda.is_bf16_supported(including_emulation=False)
     return "tensor cores" if has_it else None
+
+
+def read_ahead(folder: Path, root: Path = Path("/")) -> int:
+    """Bytes that the kernel reads of this folder's disk for a page that is missing; 0 where it does not say."""
+    device = folder.stat().st_dev
+    setting = root / "sys/class/bdi" / f"{os.major(device)}:{os.minor(device)}" / "read_ahead_kb"
+    return int(setting.read_text()) * 1024 if setting.exists() else 0

@@ -11,8 +11,15 @@ _PARTS_OF_TRAINING = (SERVER, MACHINE, EVALUATE)
 _GROUP = "stages"
 
 
-def check_stages(config: Config, forecast: Forecast, free_memory: int, free_disk: int) -> list[Finding]:
-    """A warning for each stage whose predicted memory or disk is more than what is free."""
+_USUAL_READ_AHEAD = 128 << 10
+"""Linux's own. A row that is not in memory is read with so much around it."""
+
+
+def check_stages(
+    config: Config, forecast: Forecast, free_memory: int, free_disk: int, read_ahead: int = _USUAL_READ_AHEAD
+) -> list[Finding]:
+    """A warning for each stage whose predicted memory or disk is more than what is free. `read_ahead`: bytes that the
+    kernel reads at a time where a mapped file is not in memory."""
     findings = []
     whole = {name: cost for name, cost in forecast.stages.items() if name not in _PARTS_OF_TRAINING}
     for name, cost in whole.items():
@@ -23,7 +30,7 @@ def check_stages(config: Config, forecast: Forecast, free_memory: int, free_disk
         elif cost.memory > free_memory:
             what = f"{name}: {format_bytes(cost.anonymous)} and {format_bytes(cost.mapped)} of mapped files"
             slow = f"{format_bytes(free_memory)} are free, so files will be read from disk again and again"
-            findings.append(Finding(WARN, _GROUP, f"{what}; {slow}", _smaller_files(config)))
+            findings.append(Finding(WARN, _GROUP, f"{what}; {slow}", _smaller_files(config, read_ahead)))
     name, most = max(whole.items(), key=lambda item: item[1].disk, default=("", StageCost(0, 0, 0)))
     if most.disk > free_disk:
         needs = f"{name}: needs about {format_bytes(most.disk)} of disk, {format_bytes(free_disk)} are free"
@@ -53,7 +60,12 @@ def _memory_advice(name: str, config: Config, forecast: Forecast) -> str:
     return "end what else runs here"
 
 
-def _smaller_files(config: Config) -> str:
+def _smaller_files(config: Config, read_ahead: int) -> str:
+    if read_ahead > _USUAL_READ_AHEAD:
+        return (
+            f"the kernel reads {format_bytes(read_ahead)} of this disk for every row that is missing; "
+            "as root: echo 128 > /sys/class/bdi/*/read_ahead_kb (of this disk)"
+        )
     if config.partition.features_dtype == FeaturesDtype.float16:
         return "end what else runs here, or spread the ranks over several hosts (llcg help hosts)"
     return "partition.features_dtype=float16 halves the features"

@@ -1,12 +1,13 @@
 """What is read of the host: where it can listen."""
 
+import os
 import re
 import socket
 from pathlib import Path
 
 from llcg_dist.config.compose import load_config
 from llcg_dist.doctor.findings import ERROR
-from llcg_dist.doctor.host import TESTED_VERSIONS, cpu_bfloat16, listen_failure, this_host
+from llcg_dist.doctor.host import TESTED_VERSIONS, cpu_bfloat16, listen_failure, read_ahead, this_host
 from llcg_dist.doctor.host_rules import check_host
 from tests.helpers.doctor_facts import levels
 from tests.helpers.host_files import host_files
@@ -17,6 +18,13 @@ def test_bfloat16_is_a_flag_of_the_cpu(tmp_path: Path) -> None:
     assert cpu_bfloat16(host_files(tmp_path, {"proc/cpuinfo": flags.format("avx512_bf16 amx_tile")})) == "avx512_bf16"
     assert cpu_bfloat16(host_files(tmp_path, {"proc/cpuinfo": flags.format("avx512_bf16 amx_bf16")})) == "amx_bf16"
     assert cpu_bfloat16(host_files(tmp_path, {"proc/cpuinfo": flags.format("avx512_bf16ish")})) is None
+
+
+def test_how_far_the_kernel_reads_ahead(tmp_path: Path) -> None:
+    device = tmp_path.stat().st_dev
+    name = f"sys/class/bdi/{os.major(device)}:{os.minor(device)}/read_ahead_kb"
+    assert read_ahead(tmp_path, host_files(tmp_path / "host", {name: "8192\n"})) == 8 << 20
+    assert read_ahead(tmp_path, tmp_path) == 0
 
 
 def test_this_host_is_fit_for_its_own_tests() -> None:

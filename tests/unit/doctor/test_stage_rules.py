@@ -47,6 +47,12 @@ def test_mapped_files_need_not_fit_but_take_longer() -> None:
     assert "partition.features_dtype=float16" in finding.advice
 
 
+def test_a_kernel_that_reads_far_ahead_makes_missing_rows_dear() -> None:
+    stages = {name: StageCost(1, 5 * GB, 6 * GB) for name in (TRAIN, EVALUATE)}
+    found = check_stages(load_config([]), Forecast(SIZE, "metis", stages), 10 * GB, 100 * GB, read_ahead=8 << 20)
+    assert "reads 8.4 MB of this disk" in only(found, WARN).advice
+
+
 def test_disk() -> None:
     finding = only(findings(parts=StageCost(1, GB, GB, disk=200 * GB)), WARN)
     assert finding.what == "write the parts: needs about 200 GB of disk, 100 GB are free"

@@ -69,9 +69,9 @@ def main() -> None:
         text, section = judgement(results), "plus"
     else:
         base = parse_base(arguments.base)
-        named = {**variants(base, arguments.factors), SINGLE: SINGLE_SETTINGS}
-        folders = {name: variant_folder(name, base) for name in named if name != SINGLE}
-        text, section = tuning_table(study.run(cells(*grid, named, seeds), "tune", folders)), "plus-tuning"
+        tried = {**variants(base, arguments.factors), SINGLE: SINGLE_SETTINGS}
+        folders = {name: variant_folder(name, base) for name in tried if name != SINGLE}
+        text, section = tuning_table(study.run(cells(*grid, tried, seeds), "tune", folders)), "plus-tuning"
     say(text)
     if arguments.publish:
         put_section(PAGE, section, text)

@@ -107,8 +107,7 @@ def _merged(units: Any, limit: int, rng: np.random.Generator) -> tuple[Array, in
     of_node[units.members] = np.repeat(np.arange(count, dtype=dtype), np.diff(units.starts))
     clusters = _kernels().Clusters(
         of_node=of_node,
-        size=np.diff(units.starts),
-        weight=np.zeros(count, dtype),
+        tally=np.stack([np.diff(units.starts), np.zeros(count, dtype)], axis=1),
         touched=np.empty(count, dtype),
         waiting=np.full(count + 1, -1, dtype),
     )
@@ -116,7 +115,7 @@ def _merged(units: Any, limit: int, rng: np.random.Generator) -> tuple[Array, in
         last = number == _MERGING_PASSES - 1
         order, key = _order(count, dtype, rng), rng.integers(2**63, dtype=np.uint64)
         _kernels().merge_units(units, clusters, order, limit, key, last)
-    used = clusters.size > 0
+    used = clusters.tally[:, 0] > 0
     number_of = np.cumsum(used, dtype=dtype) - dtype.type(1)
     return number_of[of_node], int(used.sum())
 
@@ -174,7 +173,8 @@ def call_all() -> None:
         indptr, indices = _frozen(np.array([0, 1, 2], dtype)), _frozen(np.array([1, 0], dtype))
         numbers, zeros = np.arange(2, dtype=dtype), np.zeros(2, dtype)
         units = module.Units(indptr, indices, np.arange(3, dtype=dtype), numbers, zeros.copy())
-        clusters = module.Clusters(numbers.copy(), zeros + 1, zeros, numbers.copy(), np.full(3, -1, dtype))
+        tally = np.array([[1, 0], [1, 0]], dtype)
+        clusters = module.Clusters(numbers.copy(), tally, numbers.copy(), np.full(3, -1, dtype))
         module.merge_units(units, clusters, numbers, 2, np.uint64(1), True)
         module.group_nodes(numbers, np.empty(3, dtype), np.empty(2, dtype))
         module.contract(units, numbers, *(np.empty(size, np.int64) for size in (3, 2, 2)))

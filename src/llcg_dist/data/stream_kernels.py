@@ -13,6 +13,8 @@ from numba import njit
 from llcg_dist.data.rows import Array
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_AT_ONCE = 1024
+"""Neighbours that are gathered at a time."""
 
 # Without the lock of the interpreter; not `parallel`: its threads survive no fork, and their order would change bits.
 _compile = njit(cache=True, nogil=True)
@@ -34,10 +36,9 @@ class Clusters(NamedTuple):
     """Which cluster each node is in, with all of its unit; clusters have the numbers of units."""
 
     of_node: Array
-    size: Array
-    """[U] nodes of every cluster."""
-    weight: Array
-    """[U] zeros between two units: entries that lead from the unit to every cluster."""
+    tally: Array
+    """[U, 2] nodes of every cluster; and, zeros between two units, entries that lead from the unit to it. Side by side:
+    what is looked up for a cluster is then one place in memory, which for large graphs is far away."""
     touched: Array
     """[U] the clusters that they lead to."""
     waiting: Array
@@ -54,17 +55,27 @@ def _tie(key: Any, unit: Any, cluster: Any) -> Any:
 
 
 @_inline
-def _weigh(units: Any, unit: Any, of_node: Array, weight: Array, touched: Array) -> Any:
-    """Counts the entries that lead from a unit to every cluster; returns how many clusters these are."""
+def _weigh(units: Any, unit: Any, of_node: Array, weight: Array, touched: Array, gathered: Array) -> Any:
+    """Counts the entries that lead from a unit to every cluster; returns how many clusters these are.
+
+    The clusters of many neighbours are gathered first: the processor then waits for several of them at once, not for
+    one after the other.
+    """
     count = 0
     for member in range(units.starts[unit], units.starts[unit + 1]):
         node = units.members[member]
-        for entry in range(units.indptr[node], units.indptr[node + 1]):
-            cluster = of_node[units.indices[entry]]
-            if weight[cluster] == 0:
-                touched[count] = cluster
-                count += 1
-            weight[cluster] += 1
+        first, last = units.indptr[node], units.indptr[node + 1]
+        while first < last:
+            entries = min(last - first, len(gathered))
+            for entry in range(entries):
+                gathered[entry] = of_node[units.indices[first + entry]]
+            for entry in range(entries):
+                cluster = gathered[entry]
+                if weight[cluster] == 0:
+                    touched[count] = cluster
+                    count += 1
+                weight[cluster] += 1
+            first += entries
     return count
 
 
@@ -76,12 +87,14 @@ def merge_units(units: Any, clusters: Any, order: Array, limit: int, key: Any, p
     With `pair`, a unit that stays alone because its favourite is full (or that has no edge at all) joins another one in
     the same situation: the leaves of a hub.
     """
-    of_node, size, weight, touched, waiting = clusters
+    of_node, tally, touched, waiting = clusters
+    size, weight = tally[:, 0], tally[:, 1]
+    gathered = np.empty(_AT_ONCE, of_node.dtype)
     moved = 0
     for unit in order:
         first, last = units.starts[unit], units.starts[unit + 1]
         nodes, own = last - first, of_node[units.members[first]]
-        count = _weigh(units, unit, of_node, weight, touched)
+        count = _weigh(units, unit, of_node, weight, touched, gathered)
         weight[own] -= units.inner[unit]
         best, most, tie = own, weight[own], _tie(key, unit, own)
         favourite, favour = len(size), 0
@@ -132,10 +145,11 @@ def contract(units: Any, of_node: Array, indptr: Array, indices: Array, weights:
     how many entries it has. Where that is more than `indices` has room for, the graph means nothing."""
     num_units = len(units.starts) - 1
     weight, touched = np.zeros(num_units, np.int64), np.empty(num_units, np.int64)
+    gathered = np.empty(_AT_ONCE, of_node.dtype)
     filled = 0
     indptr[0] = 0
     for unit in range(num_units):
-        count = _weigh(units, unit, of_node, weight, touched)
+        count = _weigh(units, unit, of_node, weight, touched, gathered)
         units.inner[unit], weight[unit] = weight[unit], 0
         for position in range(count):
             other = touched[position]

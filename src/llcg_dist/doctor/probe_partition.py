@@ -171,7 +171,8 @@ def _stream_rates(graph: Graph, assignment: Array, num_parts: int) -> dict[str, 
 
     def merge(of_node: Array, limit: int) -> float:
         size, zeros = np.bincount(of_node, minlength=num_nodes).astype(dtype), np.zeros(num_nodes, dtype)
-        clusters = kernels.Clusters(of_node.copy(), size, zeros, zeros.copy(), np.full(num_nodes + 1, -1, dtype))
+        tally, waiting = np.stack([size, zeros], axis=1), np.full(num_nodes + 1, -1, dtype)
+        clusters = kernels.Clusters(of_node.copy(), tally, zeros, waiting)
         pass_ = (units, clusters, order, limit, np.uint64(1), False)
         return cpu_seconds(lambda: kernels.merge_units(*pass_), repeats=1) / entries
 

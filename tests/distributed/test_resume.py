@@ -100,6 +100,15 @@ def test_sigterm_leaves_a_complete_checkpoint_to_go_on_from(undisturbed: Path, t
     assert_undisturbed(run_dir, undisturbed)
 
 
+def test_under_nohup_a_job_outlives_its_terminal(undisturbed: Path, tmp_path: Path) -> None:
+    job = start(["nohup", "llcg", "train", *settings(undisturbed, tmp_path / "run")])
+    wait_for_rounds(tmp_path / "run", 2, job, interval=0.01)
+    job.send_signal(signal.SIGHUP)
+    outcome = finish(job)
+    assert outcome.code == 0, outcome.err
+    assert_undisturbed(tmp_path / "run", undisturbed)
+
+
 @pytest.mark.parametrize("wakes", [True, pytest.param(False, marks=pytest.mark.full)])
 def test_a_stopped_machine_is_named_and_the_others_end(undisturbed: Path, tmp_path: Path, wakes: bool) -> None:
     """One that never wakes is killed after the 30 s that torchrun gives it."""

@@ -55,7 +55,8 @@ from llcg_dist.records.console import end_progress_line, print_error, say
 _SHUTDOWN_SECONDS = 10
 """How long ranks may take to end after SIGTERM before they are killed."""
 _SIGNALS_OF_AGENT = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
-"""What torch's elastic agent installs handlers for."""
+"""What torch's elastic agent installs handlers for, unless its variable says otherwise."""
+_HANDLED_VARIABLE = "TORCHELASTIC_SIGNALS_TO_HANDLE"
 
 
 def launch(
@@ -66,6 +67,7 @@ def launch(
     Where this host loses the connection to the head, it joins the job again, `hosts.attempts` times in all.
     """
     silence_torchrun()
+    _keep_ignoring_hangup()
     raise_lost_again(SignalException)
     rendezvous.register()
     key = launchers_key(cluster)
@@ -119,6 +121,13 @@ def resuming(overrides: Sequence[str], run_dir: Path) -> str:
     plain = re.fullmatch(r"[\w./-]+", str(run_dir))  # what Hydra reads as it stands needs no quotes
     presets = [word for folder in own_presets() for word in (CONFIG_DIR, str(folder))]
     return shlex.join(["llcg", "train", *presets, *others, f"run_dir={run_dir}" if plain else named])
+
+
+def _keep_ignoring_hangup() -> None:
+    """Under nohup a job outlives its terminal; torch's handler would end it with that."""
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+        handled = [signal_.name for signal_ in _SIGNALS_OF_AGENT if signal_ is not signal.SIGHUP]
+        os.environ.setdefault(_HANDLED_VARIABLE, ",".join(handled))
 
 
 @contextlib.contextmanager

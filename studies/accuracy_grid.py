@@ -28,6 +28,10 @@ COMMON = [
 """The same on every graph: nothing is tuned for one of them. One training is scored with both kinds of statistics, so
 `llcg` is llcg_paper too, and what is called `average` below is what a run with that setting records."""
 
+FOUR_STEPS = ["algorithm=llcg", "algorithm.S=4"]
+"""What llcg_plus was when the studies with these settings ran: on METIS parts, over all neighbours. COMMON says which
+BatchNorm statistics."""
+
 METHODS: dict[str, list[str]] = {
     "single": [],
     "server_only": [],
@@ -38,6 +42,11 @@ METHODS: dict[str, list[str]] = {
     "llcg": [],
     "llcg_plus": [],
 }
+
+
+def _chosen(method: str) -> list[str]:
+    return FOUR_STEPS if method == "llcg_plus" else [f"algorithm={method}"]
+
 
 INGREDIENTS = {
     "calibrated": ["train.local_loss=calibrated"],
@@ -68,8 +77,8 @@ UNTOUCHED = {"random parts": ("single",), "rho=1": ("single", "psgd_pa")}
 """Methods that an axis leaves as they are in the core: they have no parts, or their rho is 1 already."""
 
 MORE = {
-    "llcg_plus S=8": ["algorithm=llcg_plus", "algorithm.S=8"],
-    "llcg_plus, 50 rounds": ["algorithm=llcg_plus", "num_rounds=50"],
+    "llcg_plus S=8": ["algorithm=llcg", "algorithm.S=8"],
+    "llcg_plus, 50 rounds": [*_chosen("llcg_plus"), "num_rounds=50"],
 }
 """What it would take to come closer to single."""
 
@@ -120,17 +129,17 @@ def variants(part: str) -> Iterator[tuple[str, list[str]]]:
     """(name, settings) of each method of a part."""
     if part == "core":
         for method, settings in METHODS.items():
-            yield method, [f"algorithm={method.split()[0]}", *settings]
+            yield method, [*_chosen(method.split()[0]), *settings]
     if part == "more":
         yield from MORE.items()
     if part == "ablation":
         for name, settings in INGREDIENTS.items():
             for base in ("llcg", "llcg_plus"):
-                yield f"{base} + {name}", [f"algorithm={base}", *settings]
+                yield f"{base} + {name}", [*_chosen(base), *settings]
         together = [setting for name in TOGETHER for setting in INGREDIENTS[name]]
-        yield "llcg_plus + all of these", ["algorithm=llcg_plus", *together]
+        yield "llcg_plus + all of these", [*_chosen("llcg_plus"), *together]
     if part == "axes":
         for axis, settings in AXES.items():
             for method in AXIS_METHODS:
                 if method not in UNTOUCHED.get(axis, ()):
-                    yield f"{axis}, {method}", [f"algorithm={method}", *settings]
+                    yield f"{axis}, {method}", [*_chosen(method), *settings]

@@ -3,7 +3,7 @@
     python -m studies.beside --data FOLDER [--tune] [--seeds 5] [--workers 2] [--out runs/beside] [--graphs NAME ...]
 
 The graphs and settings of studies/accuracy.py with 32 local steps a round, so that there is something to fill:
-llcg_plus as it is (S = 4, after) and with S = fill beside, and single. FOLDER holds Amazon/, Planetoid/ and Hetero/. On
+llcg with S = 4 after and with S = fill beside, and single. FOLDER holds Amazon/, Planetoid/ and Hetero/. On
 loopback; finished runs are kept (studies/pool.py). `--tune` compares weights of the server's model on seed 0, which
 judges nothing, and publishes nothing.
 
@@ -20,15 +20,15 @@ from bench.harness import Claim, Spread, publish, table
 
 from llcg_dist.config.compose import quoted_override
 from llcg_dist.records.console import say
-from studies.accuracy_grid import COMMON, FIRST_SEED, FOLDERS, GRAPHS
+from studies.accuracy_grid import COMMON, FIRST_SEED, FOLDERS, FOUR_STEPS, GRAPHS
 from studies.pool import run_all
 from studies.timed_runs import TimedRun as Run
 
 SINGLE, AFTER, FILL = "single", "after, S = 4", "beside, S = fill"
 METHODS = {
     SINGLE: ["algorithm=single"],
-    AFTER: ["algorithm=llcg_plus"],
-    FILL: ["algorithm=llcg_plus", "algorithm.correction=beside", "algorithm.S=fill"],
+    AFTER: FOUR_STEPS,
+    FILL: ["algorithm=llcg", "algorithm.correction=beside", "algorithm.S=fill"],
 }
 TUNED = {SINGLE: METHODS[SINGLE], AFTER: METHODS[AFTER]} | {
     f"{FILL}, weight {weight}": [*METHODS[FILL], f"algorithm.server_weight={weight}"]

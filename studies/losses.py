@@ -14,13 +14,13 @@ import numpy as np
 from bench.harness import Claim, Spread, publish, table
 
 from llcg_dist.config.compose import quoted_override
-from studies.accuracy_grid import COMMON, FIRST_SEED, FOLDERS, GRAPHS
+from studies.accuracy_grid import COMMON, FIRST_SEED, FOLDERS, FOUR_STEPS, GRAPHS
 from studies.pool import run_all
 
 MACHINES, ROUNDS = 8, 25
 METHODS = {
-    "llcg_plus, stand-in": ["algorithm=llcg_plus"],
-    "llcg_plus, no stand-in": ["algorithm=llcg_plus", "cluster.stand_in=false"],
+    "llcg_plus, stand-in": FOUR_STEPS,
+    "llcg_plus, no stand-in": [*FOUR_STEPS, "cluster.stand_in=false"],
     "psgd_pa, no stand-in": ["algorithm=psgd_pa", "cluster.stand_in=false"],
 }
 STANDS_IN = "llcg_plus, stand-in"

@@ -19,7 +19,7 @@ from bench.harness import Claim, Spread, publish, table
 
 from llcg_dist.algorithms.registry import build_algorithm
 from llcg_dist.config.compose import load_config, quoted_override
-from studies.accuracy_grid import COMMON, FIRST_SEED, FOLDERS, GRAPHS
+from studies.accuracy_grid import COMMON, FIRST_SEED, FOLDERS, FOUR_STEPS, GRAPHS
 from studies.losses import final_score
 from studies.pool import run_all
 from studies.real_graphs import mean_std
@@ -29,11 +29,11 @@ SINGLE, WAITS = "single", "all are waited for"
 GOES_ON = ["cluster.on_loss=go_on", f"cluster.deadline={DEADLINE}"]
 WAYS = {
     SINGLE: ["algorithm=single"],
-    WAITS: ["algorithm=llcg_plus"],
-    "deadline, damp": ["algorithm=llcg_plus", *GOES_ON],
-    "deadline, drop": ["algorithm=llcg_plus", *GOES_ON, "cluster.late=drop"],
-    "deadline, damp, no stand-in": ["algorithm=llcg_plus", *GOES_ON, "cluster.stand_in=false"],
-    "balance_speed": ["algorithm=llcg_plus", "algorithm.balance_speed=true"],
+    WAITS: FOUR_STEPS,
+    "deadline, damp": [*FOUR_STEPS, *GOES_ON],
+    "deadline, drop": [*FOUR_STEPS, *GOES_ON, "cluster.late=drop"],
+    "deadline, damp, no stand-in": [*FOUR_STEPS, *GOES_ON, "cluster.stand_in=false"],
+    "balance_speed": [*FOUR_STEPS, "algorithm.balance_speed=true"],
 }
 CLAIMED = "deadline, damp"
 

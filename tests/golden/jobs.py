@@ -38,11 +38,13 @@ def _loopback(name: str, *overrides: str, shorter: list[str] | None = None) -> J
     return Job(name, [_LOOPBACK, *overrides], shorter)
 
 
+_PLUS = ["algorithm=llcg_plus", "algorithm.S=4", "partition=metis", "sampling.server_fanout=-1"]
+
 JOBS = [
     _loopback("psgd_pa", "algorithm=psgd_pa"),
     Job("llcg_processes", ["algorithm=llcg"]),
     _loopback("llcg_gcn_literal", "algorithm=llcg", "model=gcn", "algorithm.schedule=literal", "algorithm.S=2"),
-    _loopback("llcg_plus_gat", "algorithm=llcg_plus", "model=gat", "model.heads=2"),
+    _loopback("llcg_plus_gat", *_PLUS, "model=gat", "model.heads=2"),
     _loopback("llcg_paper_arch", "algorithm=llcg_paper", "model=arch", "model.arch=BSBGBL"),
     Job("ggs_labor_processes", ["algorithm=ggs", "sampling.method=labor", "algorithm.feature_cache=4000"]),
     Job("full_sync_processes", ["algorithm=full_sync"]),

@@ -113,12 +113,16 @@ def _label_keys(method: str, differing: Iterable[str], runs: Sequence[Run]) -> l
 
 @functools.cache
 def default_settings(method: str) -> dict[str, Any]:
-    """{dotted key: value} of the defaults of a method: those of the schema, and of conf/algorithm/<method>.yaml."""
-    values = {f.name: f.default for f in fields(AlgorithmConfig)}
+    """{dotted key: value} of the defaults of a method: those of the schema, and of conf/algorithm/<method>.yaml, which
+    holds keys of `algorithm`, or, with `@package _global_`, of several sections."""
+    values = {f"algorithm.{f.name}": f.default for f in fields(AlgorithmConfig)}
     preset = importlib.resources.files("llcg_dist.conf") / "algorithm" / f"{method}.yaml"
-    if "/" not in method and preset.is_file():
-        values |= yaml.safe_load(preset.read_text())
-    return {f"algorithm.{key}": value for key, value in values.items()}
+    if "/" in method or not preset.is_file():
+        return values
+    content = yaml.safe_load(preset.read_text())
+    sections = content if "algorithm" in content else {"algorithm": content}
+    of_sections = {section: keys for section, keys in sections.items() if isinstance(keys, dict)}
+    return values | {f"{section}.{key}": value for section, keys in of_sections.items() for key, value in keys.items()}
 
 
 def _order(method: str, run: Run, differing: Sequence[str]) -> tuple[Any, ...]:

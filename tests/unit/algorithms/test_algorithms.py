@@ -65,8 +65,16 @@ def test_the_three_kinds_of_llcg() -> None:
     assert {type(build_algorithm(config)).__name__ for config in (paper, llcg, plus)} == {"Llcg"}
     as_llcg = flat_items(llcg) | {"algorithm.name": "llcg_paper", "algorithm.batchnorm_stats": "average"}
     assert flat_items(paper) == as_llcg
-    own = {"algorithm.name": "llcg_plus", "algorithm.S": 4, "algorithm.batchnorm_stats": "best"}
+    own = {"algorithm.name": "llcg_plus", "algorithm.S": 16, "algorithm.batchnorm_stats": "best"}
+    own |= {"sampling.server_fanout": 10, "partition.method": "clusters", "partition.balance": "labels"}
     assert flat_items(plus) == flat_items(llcg) | own
+
+
+def test_what_llcg_plus_brings_is_left_out_where_the_user_sets_it() -> None:
+    given = ["partition=metis", "sampling.server_fanout=-1", "algorithm.S=2"]
+    assert load_config([*given, "algorithm=llcg_plus"]) == load_config(["algorithm=llcg_plus", *given])
+    config = load_config(["algorithm=llcg_plus", *given])
+    assert (config.partition.method, config.sampling.server_fanout, config.algorithm.S) == ("metis", -1, 2)
 
 
 def test_an_unknown_algorithm_is_refused_however_it_is_named() -> None:

@@ -23,24 +23,16 @@ TASKS: dict[str, list[str]] = {
 NETWORKS = (100, 1_000, 10_000)
 """Mbit/s: of bytes that were counted; no run of its own."""
 ONE, ONE_LARGE, LLCG = "one machine, B", "one machine, P x B", "llcg"
+_FEW = ["algorithm=llcg_plus", "algorithm.S=1"]
+"""Most of the work at the machines: this is about speed."""
 TOGETHER = {
-    LLCG: ["algorithm=llcg_plus", "algorithm.correction=beside", "algorithm.S=fill"],
-    "llcg, outer momentum": [
-        "algorithm=llcg_plus",
-        "algorithm.correction=beside",
-        "algorithm.S=fill",
-        "algorithm.server_optimizer=nesterov",
-        "algorithm.server_momentum=0.8",
-    ],
-    "llcg, balanced parts": [
-        "algorithm=llcg_plus",
-        "algorithm.correction=beside",
-        "algorithm.S=fill",
-        "partition.balance=labels",
-    ],
-    "psgd_pa": ["algorithm=psgd_pa"],
-    "ggs": ["algorithm=ggs"],
-    "full_sync": ["algorithm=full_sync"],
+    LLCG: _FEW,
+    "llcg, S = 4": ["algorithm=llcg_plus", "algorithm.S=4"],
+    "llcg, outer momentum": [*_FEW, "algorithm.server_optimizer=nesterov", "algorithm.server_momentum=0.8"],
+    "llcg, METIS parts": [*_FEW, "partition=metis"],
+    "psgd_pa": ["algorithm=psgd_pa", "partition=clusters"],
+    "ggs": ["algorithm=ggs", "partition=clusters"],
+    "full_sync": ["algorithm=full_sync", "partition=clusters"],
 }
 METHODS = (ONE, ONE_LARGE, *TOGETHER)
 _COMMON = [

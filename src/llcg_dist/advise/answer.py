@@ -7,6 +7,7 @@ from typing import Any
 import yaml
 
 from llcg_dist.advise.decision import NEARLY, Curve, expected_speed_up
+from llcg_dist.config.schema import Config
 from llcg_dist.data.cut import PartitionQuality
 
 NETWORKS = (100, 1_000, 10_000)
@@ -25,7 +26,8 @@ class Facts:
     """Gradient noise scale in examples."""
     parts: dict[str, PartitionQuality]
     alignment: dict[str, float]
-    """By candidate."""
+    configs: dict[str, Config]
+    """By candidate with several machines."""
 
     @property
     def speed_up(self) -> float:

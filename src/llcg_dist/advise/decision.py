@@ -9,9 +9,8 @@ NEARLY = 0.97
 _WORTH = 0.9
 """Several machines must reach that score in less than this share of one machine's time: they cost more than time."""
 _LINK_SHARE = 0.1
-"""The share of a round that its bytes may take before more local steps are advised."""
-_MOST_LOCAL_STEPS = 64
-_SMALLEST_BATCH = 32
+"""The share of a round that its bytes may take in the pilot with longer rounds, as far as K may rise."""
+_TIMES_LONGER, _MOST_LOCAL_STEPS = 4, 64
 
 
 @dataclass(frozen=True)
@@ -89,21 +88,11 @@ def useful_machines(noise_scale: float, batch_size: int, most: int) -> int:
     return max(1, min(most, math.floor(2 + noise_scale / batch_size)))
 
 
-def useful_batch(noise_scale: float, batch_size: int, machines: int) -> int:
-    """No more than the machines' share of the noise scale, as a power of two: what is above is computed for nothing."""
-    if noise_scale >= batch_size * machines:
-        return batch_size
-    power = 2 ** round(math.log2(max(1.0, noise_scale / machines)))
-    return min(batch_size, max(_SMALLEST_BATCH, power))
-
-
-def local_steps(steps: float, local_seconds: float, link_seconds: float) -> float:
-    """K with which the bytes of a round take a tenth of it at most; never less than `steps`, whose local work takes
-    `local_seconds`, nor more than 64 unless it was more."""
-    if local_seconds <= 0 or link_seconds <= _LINK_SHARE * local_seconds:
-        return steps
-    needed = math.ceil(steps * link_seconds / (_LINK_SHARE * local_seconds))
-    return float(max(steps, min(needed, _MOST_LOCAL_STEPS)))
+def longer_local_steps(steps: float, local_seconds: float, link_seconds: float) -> float:
+    """K of a pilot with longer rounds: four times `steps`, whose local work takes `local_seconds`, or as many more as
+    let the bytes of a round take a tenth of it; at most 64, unless `steps` is more."""
+    needed = math.ceil(steps * link_seconds / (_LINK_SHARE * max(local_seconds, 1e-6)))
+    return max(steps, min(max(_TIMES_LONGER * steps, needed), _MOST_LOCAL_STEPS))
 
 
 def evaluate_every(training: float, evaluating: float) -> int:

@@ -12,9 +12,7 @@ import torch
 from torch import Tensor
 
 from llcg_dist.advise.decision import Curve, affordable_rounds, evaluate_every
-from llcg_dist.config.algorithm import FILL
 from llcg_dist.config.compose import load_config, quoted_override
-from llcg_dist.config.partition import PartitionMethod
 from llcg_dist.config.schema import Config
 from llcg_dist.job.process import Rank
 from llcg_dist.job.restored_state import state_restored
@@ -27,6 +25,9 @@ _PROBE_ROUNDS = 2
 _FEWEST_ROUNDS, _MOST_ROUNDS = 4, 60
 _QUIET = ["cluster.backend=loopback", "checkpoint.every=0", "logger=none", "verify=sizes", "resume=never"]
 _SETTINGS = ["early_stop.patience=0", "diagnostics.every=0"]
+LLCG = "LLCG"
+_PLUS = ["algorithm=llcg_plus"]
+_FEWER_STEPS = 4
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,11 @@ class Trial:
     rows: list[Row]
     model: dict[str, Tensor]
 
+    @property
+    def local_seconds(self) -> float:
+        """Of the machines' steps in the last round."""
+        return max((seconds for seconds in self.rows[-1]["cpu_local_by_part"] if seconds is not None), default=0.0)
+
     def curve(self, link_mbit: float) -> Curve:
         alone, seconds, clock = self.candidate.alone, 0.0, list[float]()
         for row in self.rows:
@@ -65,22 +71,22 @@ class Trial:
         return Curve(name, alone, clock, scores, float(sent_bytes(last)), on_link, self.candidate.settings([]))
 
 
-def candidates(config: Config, parts_are_chosen: bool) -> list[Candidate]:
-    """One machine with the batches of one and of all machines, and LLCG on the ways to cut the graph: the user's own
-    where that was chosen."""
+def candidates(config: Config) -> list[Candidate]:
+    """One machine with the batches of one and of all machines, and LLCG with all that llcg_plus brings."""
     machines, batch = config.cluster.num_machines, config.train.local_batch_size
     small = max(1, batch // machines)  # single takes P times the batch of a machine
     one = Candidate("one machine", True, ["algorithm=single"], small)
     if machines == 1:
         return [one]
     large = Candidate(f"one machine with batches of {batch * machines}", True, ["algorithm=single"])
-    correction = ["algorithm=llcg_plus", "algorithm.correction=beside", f"algorithm.S={FILL}"]
-    if parts_are_chosen:
-        ways = {f"{config.partition.method} parts": list[str]()}
-    else:
-        ways = {"balanced parts": ["partition.balance=labels"], "clusters": [f"partition={PartitionMethod.clusters}"]}
-    together = [Candidate(f"LLCG on {name}", False, [*correction, *way]) for name, way in ways.items()]
-    return [one, large, *together]
+    return [one, large, Candidate(LLCG, False, _PLUS)]
+
+
+def longer_rounds(local_steps: float) -> Candidate:
+    """LLCG that does more of its work at the machines: several times the local steps, and a quarter of the
+    correction."""
+    steps = round(local_steps)
+    return Candidate(f"{LLCG}, K = {steps}", False, [*_PLUS, f"algorithm.K={steps}", f"algorithm.S={_FEWER_STEPS}"])
 
 
 def try_candidate(candidate: Candidate, overrides: Sequence[str], seconds: float) -> Trial:

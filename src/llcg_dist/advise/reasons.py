@@ -5,8 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from llcg_dist.advise.answer import Answer, Facts
-from llcg_dist.advise.decision import NEARLY, Curve, choose, local_steps, useful_batch, useful_machines
-from llcg_dist.config.algorithm import FILL, Correction
+from llcg_dist.advise.decision import NEARLY, Curve, choose, useful_machines
 from llcg_dist.config.schema import Config
 
 _WIDE = 128
@@ -16,7 +15,7 @@ _WIDE = 128
 def answer(config: Config, curves: Sequence[Curve], facts: Facts, bfloat16: str | None) -> Answer:
     """`bfloat16`: what multiplies bfloat16 matrices faster here, if anything."""
     chosen = choose(curves)
-    settings = _alone(config, chosen) if chosen.alone else _together(config, chosen, facts)
+    settings = _alone(config, chosen) if chosen.alone else _together(chosen, facts.configs[chosen.name])
     wide = bfloat16 is not None and config.model.hidden >= _WIDE
     if wide:
         settings["train.precision"] = "bfloat16"
@@ -36,16 +35,16 @@ def _alone(config: Config, chosen: Curve) -> dict[str, Any]:
     return {**_presets(chosen), "cluster.num_machines": 1, "train.local_batch_size": batch}
 
 
-def _together(config: Config, chosen: Curve, facts: Facts) -> dict[str, Any]:
-    balance = [value.partition("=")[2] for value in chosen.overrides if value.startswith("partition.balance=")]
-    computing = chosen.seconds[-1] / len(chosen.seconds) - chosen.link_seconds
+def _together(chosen: Curve, tried: Config) -> dict[str, Any]:
+    """What was measured, spelled out where the preset brings it."""
+    steps = tried.algorithm
     return {
         **_presets(chosen),
-        **({"partition.balance": balance[0]} if balance else {}),
-        "algorithm.correction": str(Correction.beside),
-        "algorithm.S": FILL,
-        "algorithm.K": local_steps(config.algorithm.K, computing, chosen.link_seconds),
-        "train.local_batch_size": useful_batch(facts.noise_after, facts.batch_size, facts.machines),
+        "algorithm.K": steps.K,
+        "algorithm.rho": steps.rho,
+        "algorithm.S": steps.S,
+        "algorithm.correction": str(steps.correction),
+        "train.local_batch_size": tried.train.local_batch_size,
     }
 
 

@@ -9,17 +9,17 @@ import yaml
 
 from llcg_dist.advise.answer import Answer, Facts
 from llcg_dist.advise.decision import Curve
-from llcg_dist.advise.pilot import candidates
+from llcg_dist.advise.pilot import candidates, longer_rounds
 from llcg_dist.advise.reasons import answer
 from llcg_dist.advise.words import in_words
 from llcg_dist.config.compose import load_config
 from llcg_dist.config.own_files import VARIABLE
 from llcg_dist.data.cut import PartitionQuality
 
-LLCG = ["algorithm=llcg_plus", "algorithm.correction=beside", "algorithm.S=fill", "partition=clusters"]
-FACTS = Facts(
-    4, 64, 100.0, 30.0, 600.0, {"LLCG on clusters": PartitionQuality(0.3, 1.1, 1.2, 0.05)}, {"LLCG on clusters": 0.8}
-)
+TRIED = longer_rounds(32)
+PARTS = {TRIED.name: PartitionQuality(0.3, 1.1, 1.2, 0.05)}
+CONFIGS = {TRIED.name: load_config(TRIED.settings(["cluster.num_machines=4", "train.local_batch_size=64"]))}
+FACTS = Facts(4, 64, 100.0, 30.0, 600.0, PARTS, {TRIED.name: 0.8}, CONFIGS)
 
 
 def found(several_sooner: bool, facts: Facts = FACTS, bfloat16: str | None = None, *overrides: str) -> Answer:
@@ -28,7 +28,7 @@ def found(several_sooner: bool, facts: Facts = FACTS, bfloat16: str | None = Non
         "one machine", True, [1.0, 2.0], [0.5, 0.8], overrides=["algorithm=single", "train.local_batch_size=16"]
     )
     each = 0.5 if several_sooner else 2.0
-    together = Curve("LLCG on clusters", False, [each, 2 * each], [0.5, 0.8], 2e6, 0.16, LLCG)
+    together = Curve(TRIED.name, False, [each, 2 * each], [0.5, 0.8], 2e6, 0.16, TRIED.overrides)
     return answer(config, [one, together], facts, bfloat16)
 
 
@@ -42,25 +42,25 @@ def test_one_machine_where_it_wins() -> None:
 
 
 def test_several_machines_where_they_win() -> None:
-    """A round of half a second, 0.16 of it on the link: 8 steps take 0.34 s, so K rises until the link has a tenth."""
+    """The advice is what was tried."""
     advice = found(several_sooner=True)
     assert advice.settings == {
         "algorithm": "llcg_plus",
-        "partition": "clusters",
-        "algorithm.correction": "beside",
-        "algorithm.S": "fill",
-        "algorithm.K": 38.0,
+        "algorithm.K": 32.0,
+        "algorithm.rho": 1.1,
+        "algorithm.S": 4,
+        "algorithm.correction": "after",
         "train.local_batch_size": 64,
     }
     words = in_words(advice)
-    assert "Several machines pay here: LLCG on clusters." in words
+    assert "Several machines pay here: LLCG, K = 32." in words
     assert "lose 30 % of the edges" in words
     of_llcg = advice.as_json()["candidates"][1]
     assert of_llcg["seconds_a_round_at_mbit"] == pytest.approx({100: 0.5, 1000: 0.356, 10000: 0.3416})
 
 
 def test_noise_that_cannot_be_told_is_no_number_in_json() -> None:
-    facts = Facts(4, 64, 100.0, 30.0, math.inf, {}, {})
+    facts = Facts(4, 64, 100.0, 30.0, math.inf, {}, {}, CONFIGS)
     advice = found(True, facts)
     assert advice.as_json()["gradient_noise_scale"] == {"start": 30.0, "after": None}
     assert "more than the pilot can tell" in in_words(advice)
@@ -90,13 +90,11 @@ def test_the_preset_gives_the_advised_settings(
 
 def test_what_is_tried_follows_the_settings() -> None:
     config = load_config(["cluster.num_machines=4", "train.local_batch_size=64"])
-    names = [candidate.name for candidate in candidates(config, parts_are_chosen=False)]
-    assert names == ["one machine", "one machine with batches of 256", "LLCG on balanced parts", "LLCG on clusters"]
-    of_user = ["train.local_batch_size=64", "algorithm.S=2"]
-    batches = [load_config(one.settings(of_user)).train.local_batch_size for one in candidates(config, False)]
-    assert batches == [16, 64, 64, 64]  # rank 0 alone takes as many as four machines
-    assert load_config(candidates(config, False)[-1].settings(of_user)).algorithm.S == 2
-    chosen = candidates(load_config(["cluster.num_machines=4", "partition=random"]), parts_are_chosen=True)
-    assert [candidate.name for candidate in chosen if not candidate.alone] == ["LLCG on random parts"]
-    alone = candidates(load_config(["cluster.num_machines=1"]), parts_are_chosen=False)
-    assert [candidate.alone for candidate in alone] == [True]
+    tried = [*candidates(config), longer_rounds(32)]
+    assert [one.name for one in tried] == ["one machine", "one machine with batches of 256", "LLCG", "LLCG, K = 32"]
+    of_user = ["train.local_batch_size=64", "partition=random"]
+    configs = [load_config(one.settings(of_user)) for one in tried]
+    assert [each.train.local_batch_size for each in configs] == [16, 64, 64, 64]  # rank 0 alone takes those of all
+    assert [each.partition.method for each in configs[2:]] == ["random", "random"]
+    assert (configs[3].algorithm.K, configs[3].algorithm.S) == (32, 4)
+    assert [one.alone for one in candidates(load_config(["cluster.num_machines=1"]))] == [True]

@@ -12,8 +12,7 @@ from llcg_dist.advise.decision import (
     choose,
     evaluate_every,
     expected_speed_up,
-    local_steps,
-    useful_batch,
+    longer_local_steps,
     useful_machines,
 )
 
@@ -69,23 +68,13 @@ def test_useful_machines_are_worth_half_each(noise: float, batch: int, most: int
         assert expected_speed_up(noise, batch, found + 1) / (found + 1) < 0.5 + 1e-9
 
 
-@pytest.mark.parametrize(
-    ("noise", "batch", "machines", "expected"),
-    [(1e6, 512, 8, 512), (math.inf, 512, 8, 512), (800, 512, 8, 128), (10, 512, 8, 32), (10, 16, 8, 16)],
-)
-def test_a_batch_is_no_larger_than_its_share_of_the_noise(
-    noise: float, batch: int, machines: int, expected: int
-) -> None:
-    assert useful_batch(noise, batch, machines) == expected
-
-
-def test_slow_links_ask_for_more_local_steps() -> None:
-    """Of a second of local work in 8 steps, 0.1 s on the link is fine; 0.5 s takes five times as many steps."""
-    assert local_steps(8, 1.0, 0.1) == 8
-    assert local_steps(8, 1.0, 0.5) == 40
-    assert local_steps(8, 1.0, 50.0) == 64
-    assert local_steps(100, 1.0, 50.0) == 100
-    assert local_steps(8, 0.0, 1.0) == 8
+def test_longer_rounds_have_time_for_a_slow_link() -> None:
+    """Four times the steps; where 8 of them take a second and the link half of one, ten times, up to 64 steps."""
+    assert longer_local_steps(8, 1.0, 0.1) == 32
+    assert longer_local_steps(8, 1.0, 0.5) == 40
+    assert longer_local_steps(8, 1.0, 50.0) == 64
+    assert longer_local_steps(100, 1.0, 50.0) == 100
+    assert longer_local_steps(8, 0.0, 1.0) == 64
 
 
 def test_rounds_of_a_pilot() -> None:

@@ -45,7 +45,7 @@ def _figure(what: str, names: str, *places: str) -> Result:
     return Result(what, "studies/figures.md", places, f"python -m studies.figures --only {names}")
 
 
-REPRODUCE, ACCURACY = "studies/reproduce.md", "studies/accuracy.md"
+REPRODUCE, ACCURACY, PAYS = "studies/reproduce.md", "studies/accuracy.md", "studies/pays.md"
 DIAGNOSTICS, PERFORMANCE = "studies/diagnostics.md", "studies/performance.md"
 RESULTS = [
     Result("The demo's methods by round", REPRODUCE, ("demo.png",), "make demo"),
@@ -55,7 +55,11 @@ RESULTS = [
     Result("Real graphs, one machine", REPRODUCE, ("Real graphs",), "python -m studies.real_graphs --data F"),
     Result("Accuracy at the same bytes", ACCURACY, ("bench:accuracy",), "make accuracy DATA=F"),
     Result("Accuracy, the picture", ACCURACY, ("accuracy.svg",), "python -m studies.pictures"),
-    Result("Choosing llcg_plus", ACCURACY, ("How the ingredients",), "llcg train …, seeds 0 and 1"),
+    Result("Choosing llcg_plus at first", ACCURACY, ("How the ingredients",), "llcg train …, seeds 0 and 1"),
+    Result("llcg_plus, judged", ACCURACY, ("bench:plus",), "python -m studies.plus --data F --judge --publish"),
+    Result("Choosing llcg_plus again", ACCURACY, ("bench:plus_tuning",), "python -m studies.plus --data F --publish …"),
+    Result("When several machines pay", PAYS, ("bench:map",), "python -m studies.map --data F --publish"),
+    Result("Whether the advice is right", PAYS, ("bench:advice",), "python -m studies.advice --data F"),
     Result("S=auto", DIAGNOSTICS, ("bench:auto_s",), "python -m studies.auto_s --data F --publish"),
     Result("S=auto, the picture", DIAGNOSTICS, ("auto_s.svg",), "python -m studies.pictures"),
     _figure(

@@ -2,7 +2,7 @@
 
     python -m studies.map [--data FOLDER] [--sizes 1/64 1/16 1/8 wordnet] [--tasks plain noisy ...]
                           [--machines 2 4 8 16] [--methods llcg psgd_pa ...] [--rates 3e-3 1e-2 2e-2] [--batch 512]
-                          [--workers 1] [--out runs/map] [key=value ...]
+                          [--workers 1] [--out runs/map] [--publish] [key=value ...]
 
 Generated graphs have the degree, features and classes of ogbn-products and the given share of its nodes; FOLDER holds
 wordnet/ (studies/wordnet.py). Every method has the same learning rates to choose from, and one machine batches of B and
@@ -17,12 +17,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import torch
+from bench.harness import put_section
 
 from llcg_dist.advise.measure import cut, noise
 from llcg_dist.config.compose import load_config
 from llcg_dist.records.console import say
 from studies.map_grid import METHODS, ONE, ONE_LARGE, SIZES, TASKS, TOGETHER, WORDNET, Cell, cell_of, places
-from studies.map_tables import Place, draw, markdown
+from studies.map_tables import PAGE, Place, draw, markdown
 from studies.pool import run_all
 from studies.timed_runs import TimedRun
 
@@ -40,6 +41,7 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=512)
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--out", type=Path, default=Path("runs/map"))
+    parser.add_argument("--publish", action="store_true", help="put the table into docs/studies/pays.md")
     arguments, overrides = parser.parse_known_args()
     methods = [method for method in METHODS if method in (ONE, ONE_LARGE, *arguments.methods)]
     found = list[Place]()
@@ -60,6 +62,8 @@ def main() -> None:
             (arguments.out / "map.md").write_text(markdown(found))
     draw(found, arguments.out / "map.png")
     say(markdown(found))
+    if arguments.publish:
+        put_section(PAGE, "map", markdown(found))
 
 
 def noise_scales(cells: Sequence[Cell], data: Path | None, out: Path, overrides: Sequence[str]) -> tuple[float, float]:

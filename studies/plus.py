@@ -71,7 +71,7 @@ def main() -> None:
         base = parse_base(arguments.base)
         tried = {**variants(base, arguments.factors), SINGLE: SINGLE_SETTINGS}
         folders = {name: variant_folder(name, base) for name in tried if name != SINGLE}
-        text, section = tuning_table(study.run(cells(*grid, tried, seeds), "tune", folders)), "plus-tuning"
+        text, section = tuning_table(study.run(cells(*grid, tried, seeds), "tune", folders)), "plus_tuning"
     say(text)
     if arguments.publish:
         put_section(PAGE, section, text)

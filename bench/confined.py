@@ -10,6 +10,7 @@ from pathlib import Path
 
 _V1, _V2 = Path("/sys/fs/cgroup/memory"), Path("/sys/fs/cgroup")
 _LIMITS = {_V1: "memory.limit_in_bytes", _V2: "memory.max"}
+_CACHES = Path("/proc/sys/vm/drop_caches")
 _LEAVE_SECONDS = 5.0
 
 
@@ -22,6 +23,8 @@ def confine(gigabytes: float) -> None:
         atexit.register(_leave, group, before)
         (group / _LIMITS[root]).write_text(str(round(gigabytes * 1e9)))
         (group / "cgroup.procs").write_text(str(os.getpid()))
+        os.sync()
+        _CACHES.write_text("3")  # files that others have read would not count here
     except OSError as error:
         raise SystemExit(f"a control group of {gigabytes:g} GB cannot be made: {error}") from None
 

@@ -28,13 +28,14 @@ from studies.plus_grid import (
     FILL,
     GRAPHS,
     JUDGING_SEEDS,
+    PLUS,
     SINGLE,
     SINGLE_SETTINGS,
     TUNING_SEEDS,
     Cell,
-    alone_as_fill,
     cells,
     contenders,
+    fair_rivals,
     parse_base,
     variant_folder,
     variants,
@@ -64,8 +65,11 @@ def main() -> None:
         results = study.run(cells(*grid, contenders(), seeds), "judge")
         for (graph, machines), named in list(results.items()):
             steps = statistics.mean(run.correction_steps for run in named[FILL].values())
-            alone = {ALONE[FILL]: alone_as_fill(steps)}
-            named |= study.run(cells([graph], [machines], alone, seeds), "judge")[graph, machines]
+            own, alone = (
+                statistics.mean(run.clock()[-1] for run in named[name].values()) for name in (PLUS, ALONE[PLUS])
+            )
+            rivals = fair_rivals(steps, own / alone)
+            named |= study.run(cells([graph], [machines], rivals, seeds), "judge")[graph, machines]
         text, section = judgement(results), "plus"
     else:
         base = parse_base(arguments.base)

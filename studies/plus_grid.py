@@ -40,7 +40,7 @@ FACTORS: dict[str, dict[str, list[str]]] = {
     "mixing": {"mean": [], "learned": ["algorithm.aggregate=learned"]},
     "ema": {"none": [], "0.5": ["evaluate.ema=0.5"], "0.8": ["evaluate.ema=0.8"]},
     "end": {
-        "constant": [],
+        "constant": ["train.lr_schedule=constant"],
         "cosine 0.25": ["train.lr_schedule=cosine_end", "train.lr_end=0.25"],
         "cosine 0.5": ["train.lr_schedule=cosine_end", "train.lr_end=0.5"],
     },
@@ -54,7 +54,7 @@ FACTORS: dict[str, dict[str, list[str]]] = {
 
 PLUS, AT_4, FILL, BEFORE = "llcg_plus", "llcg_plus, S=4", "llcg_plus, fill", "llcg_plus before"
 SINGLE = "single"
-ALONE_LONG = "server_only, four times the rounds"
+ALONE_AS_LONG = "server_only, as long"
 ALONE = {PLUS: "server_only", AT_4: "server_only, S=4", FILL: "server_only, S of fill"}
 """What the server does without machines, with as many steps a round and as many neighbours."""
 _ROUNDS = 25
@@ -62,19 +62,15 @@ SINGLE_SETTINGS = ["algorithm=single"]
 
 
 def contenders() -> dict[str, list[str]]:
-    """{name: overrides} of the judgement: llcg_plus as its preset has it, and its rivals. What the server does alone
-    beside FILL is known only after that has run."""
-    plus = load_config([f"algorithm={PLUS}"])
-    alone = ["algorithm=server_only", f"sampling.server_fanout={plus.sampling.server_fanout}"]
-    same_steps = [*alone, f"algorithm.S={plus.algorithm.S}"]
+    """{name: overrides} of the judgement: llcg_plus as its preset has it, and its rivals. With how many steps and
+    rounds some of them are fair is known only when these have run: see `fair_rivals`."""
     return {
         PLUS: [f"algorithm={PLUS}"],
         BEFORE: _overrides(parse_base([])),
         SINGLE: SINGLE_SETTINGS,
-        ALONE[PLUS]: same_steps,
-        ALONE_LONG: [*same_steps, f"num_rounds={4 * _ROUNDS}"],
+        ALONE[PLUS]: _alone(),
         AT_4: [f"algorithm={PLUS}", "algorithm.S=4"],
-        ALONE[AT_4]: [*alone, "algorithm.S=4"],
+        ALONE[AT_4]: [*_alone(), "algorithm.S=4"],
         FILL: [f"algorithm={PLUS}", *_BESIDE, "algorithm.S=fill"],
         "psgd_pa": ["algorithm=psgd_pa"],
         "ggs": ["algorithm=ggs"],
@@ -82,9 +78,25 @@ def contenders() -> dict[str, list[str]]:
     }
 
 
-def alone_as_fill(steps: float) -> list[str]:
-    """The server alone with as many steps a round as S=fill took on average."""
-    return [*contenders()[ALONE[AT_4]], f"algorithm.S={max(1, round(steps))}"]
+def fair_rivals(fill_steps: float, times_longer: float) -> dict[str, list[str]]:
+    """The server alone, with as many steps a round as S=fill took, and for as long as llcg_plus took."""
+    rounds = max(1, round(times_longer * _ROUNDS))
+    return {
+        ALONE[FILL]: [*_alone(), f"algorithm.S={max(1, round(fill_steps))}"],
+        ALONE_AS_LONG: [*_alone(), f"num_rounds={rounds}"],
+    }
+
+
+def _alone() -> list[str]:
+    """The server without machines, in all else as in llcg_plus."""
+    plus = load_config([f"algorithm={PLUS}"])
+    return [
+        "algorithm=server_only",
+        f"algorithm.S={plus.algorithm.S}",
+        f"sampling.server_fanout={plus.sampling.server_fanout}",
+        f"train.lr_schedule={plus.train.lr_schedule}",
+        f"algorithm.batchnorm_stats={plus.algorithm.batchnorm_stats}",
+    ]
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from bench.harness import table
 
 from studies.accuracy_tables import difference, is_below, mean_std, paired, rounds_text
-from studies.plus_grid import ALONE, ALONE_LONG, BEFORE, PLUS, SINGLE
+from studies.plus_grid import ALONE, ALONE_AS_LONG, BEFORE, PLUS, SINGLE
 from studies.timed_runs import TimedRun
 
 BySeed = Mapping[int, TimedRun]
@@ -71,13 +71,10 @@ def promises(named: Mapping[str, BySeed]) -> list[str]:
         lines.append(
             f"{what}: takes two seeds" if found is None else _line(f"{what} ({found[0]:+.2f})", not is_below(found))
         )
-    ahead = statistics.mean(
-        run.best - named[ALONE_LONG][seed].best_by(run.clock()[-1]) for seed, run in named[PLUS].items()
-    )
-    lines.append(_line(f"above server_only at equal cluster time, best validation score ({ahead:+.2f})", ahead > 0))
-    for rival in ("psgd_pa", "ggs", "llcg_paper"):
+    rivals = {name: name for name in ("psgd_pa", "ggs", "llcg_paper")}
+    for what, rival in {"server_only at equal cluster time": ALONE_AS_LONG, **rivals}.items():
         above = statistics.mean(score - tests(named[rival])[seed] for seed, score in plus.items())
-        lines.append(_line(f"above {rival} ({above:+.2f})", above > 0))
+        lines.append(_line(f"above {what} ({above:+.2f})", above > 0))
     fallen = statistics.mean(run.best - run.final for run in named[PLUS].values())
     lines.append(_line(f"ends within {_CLOSE} of its best ({fallen:.2f})", fallen <= _CLOSE))
     megabytes = [statistics.mean(run.megabytes for run in named[name].values()) for name in (PLUS, "psgd_pa")]

@@ -39,11 +39,6 @@ class TimedRun:
         reached = (row["round"] for row in self.rows if 100 * row["val_score"] >= target)
         return next(reached, None)
 
-    def best_by(self, seconds: float) -> float:
-        """The best validation score of the rounds that end within so many cluster seconds."""
-        ended = zip(self.rows, self.clock(), strict=True)
-        return max((100 * row["val_score"] for row, end in ended if end <= seconds), default=0.0)
-
     @property
     def correction_steps(self) -> float:
         """Of a round, on average."""

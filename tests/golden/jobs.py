@@ -38,7 +38,8 @@ def _loopback(name: str, *overrides: str, shorter: list[str] | None = None) -> J
     return Job(name, [_LOOPBACK, *overrides], shorter)
 
 
-_PLUS = ["algorithm=llcg_plus", "algorithm.S=4", "partition=metis", "sampling.server_fanout=-1"]
+_OTHERWISE = ["partition=metis", "sampling.server_fanout=-1", "train.lr_schedule=constant"]
+_PLUS = ["algorithm=llcg_plus", "algorithm.S=4", *_OTHERWISE]
 
 JOBS = [
     _loopback("psgd_pa", "algorithm=psgd_pa"),

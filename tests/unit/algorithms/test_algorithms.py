@@ -66,7 +66,8 @@ def test_the_three_kinds_of_llcg() -> None:
     as_llcg = flat_items(llcg) | {"algorithm.name": "llcg_paper", "algorithm.batchnorm_stats": "average"}
     assert flat_items(paper) == as_llcg
     own = {"algorithm.name": "llcg_plus", "algorithm.S": 16, "algorithm.batchnorm_stats": "best"}
-    own |= {"sampling.server_fanout": 10, "partition.method": "clusters", "partition.balance": "labels"}
+    own |= {"sampling.server_fanout": 10, "train.lr_schedule": "cosine_end"}
+    own |= {"partition.method": "clusters", "partition.balance": "labels"}
     assert flat_items(plus) == flat_items(llcg) | own
 
 

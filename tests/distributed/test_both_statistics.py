@@ -13,7 +13,7 @@ SCORES = ("val_score", "test_score")
 OTHER = {"average": "recalibrate", "recalibrate": "average"}
 
 
-@pytest.mark.parametrize("method", ["llcg_plus", "server_only", "full_sync"])
+@pytest.mark.parametrize("method", ["llcg", "server_only", "full_sync"])
 def test_the_other_columns_are_those_of_a_run_with_the_other_setting(tmp_path: Path, method: str) -> None:
     """Also: a run's own scores and models do not change, and nothing that is learned differs."""
 
@@ -38,7 +38,7 @@ def test_the_best_kind_is_that_with_the_better_validation_score(tmp_path: Path) 
     """Round by round: its scores, its columns, and the models that a user gets."""
 
     def run(kind: str) -> Path:
-        settings = [*TINY, "algorithm=llcg_plus", f"algorithm.batchnorm_stats={kind}", "num_rounds=8"]
+        settings = [*TINY, "algorithm=llcg", "algorithm.S=4", f"algorithm.batchnorm_stats={kind}", "num_rounds=8"]
         return on_loopback(tmp_path, kind, *settings)
 
     apart, best = {kind: run(kind) for kind in OTHER}, run("best")

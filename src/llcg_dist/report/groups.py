@@ -1,17 +1,13 @@
 """Groups of runs with the same settings except the seed, and studies of all groups on one graph."""
 
-import functools
-import importlib.resources
 import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
-import yaml
-
-from llcg_dist.config.algorithm import AlgorithmConfig
 from llcg_dist.config.compare import LOCATION_KEYS
+from llcg_dist.report.method_defaults import default_settings
 from llcg_dist.report.runs import Run
 from llcg_dist.report.style import method_rank
 
@@ -109,20 +105,6 @@ def _label_keys(method: str, differing: Iterable[str], runs: Sequence[Run]) -> l
         return key in defaults and {_text(run.settings.get(key)) for run in own_runs} == {_text(defaults[key])}
 
     return [key for key in differing if not is_default(key)]
-
-
-@functools.cache
-def default_settings(method: str) -> dict[str, Any]:
-    """{dotted key: value} of the defaults of a method: those of the schema, and of conf/algorithm/<method>.yaml, which
-    holds keys of `algorithm`, or, with `@package _global_`, of several sections."""
-    values = {f"algorithm.{f.name}": f.default for f in fields(AlgorithmConfig)}
-    preset = importlib.resources.files("llcg_dist.conf") / "algorithm" / f"{method}.yaml"
-    if "/" in method or not preset.is_file():
-        return values
-    content = yaml.safe_load(preset.read_text())
-    sections = content if "algorithm" in content else {"algorithm": content}
-    of_sections = {section: keys for section, keys in sections.items() if isinstance(keys, dict)}
-    return values | {f"{section}.{key}": value for section, keys in of_sections.items() for key, value in keys.items()}
 
 
 def _order(method: str, run: Run, differing: Sequence[str]) -> tuple[Any, ...]:

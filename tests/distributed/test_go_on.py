@@ -206,7 +206,8 @@ def test_sigterm_ends_all_and_the_same_command_goes_on(root: Path, tmp_path: Pat
 
 @pytest.mark.full
 def test_under_torchrun_a_machine_returns_too(root: Path, tmp_path: Path) -> None:
-    overrides = [*JOB, *LIMITS[:1], f"partition.root={root}/parts", f"run_dir={tmp_path}/run", "cluster.sealed=false"]
+    longer = [*JOB, f"num_rounds={6 * ROUNDS}"]  # a host with other work takes seconds to start a process
+    overrides = [*longer, *LIMITS[:1], f"partition.root={root}/parts", f"run_dir={tmp_path}/run", "cluster.sealed=false"]
     command = [str(BIN / "torchrun"), "--standalone", f"--nproc-per-node={1 + MACHINES}", "-m", "llcg_dist.train"]
     job = start([*command, *overrides])
     wait_for_rounds(tmp_path / "run", 5, job)
@@ -214,5 +215,5 @@ def test_under_torchrun_a_machine_returns_too(root: Path, tmp_path: Path) -> Non
     outcome = finish(job)
     assert outcome.code == 0, outcome.err
     assert any(row.get("returned") == [1] for row in rows(tmp_path / "run"))
-    replayed = on_loopback(root, "replayed_torchrun", *JOB, f"cluster.script={tmp_path}/run/metrics.jsonl")
+    replayed = on_loopback(root, "replayed_torchrun", *longer, f"cluster.script={tmp_path}/run/metrics.jsonl")
     assert model_bytes(replayed) == model_bytes(tmp_path / "run")

@@ -31,6 +31,8 @@ JOB = [
     *("experiment=tiny", f"cluster.num_machines={MACHINES}", "algorithm.K=4"),
     *("evaluate.every=100", "cluster.on_loss=go_on", f"cluster.timeout={SILENCE}"),
 ]
+SLOW_MBIT = 0.25
+"""The link of the head while commands are given: a round then takes a fifth of a second, however fast the host is."""
 LIMIT = 240
 """Seconds; an idle machine takes a few."""
 HERE = [2, 1, 1]
@@ -53,7 +55,7 @@ class Trial:
 
     def begin(self, *settings: str, rounds: int = ROUNDS) -> None:
         """Until some rounds are done. They take a while each, so that commands are given while the job runs."""
-        self.hosts[0].limit(1)
+        self.hosts[0].limit(SLOW_MBIT)
         self.rounds, self.settings = rounds, [*JOB, f"num_rounds={rounds}", *settings]
         self.store = cut(*self.settings, f"partition.root={self.folder}/parts")
         for host, names in enumerate([["manifest.json", "global", "part0"], ["part1"], ["part2"]]):

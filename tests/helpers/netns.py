@@ -41,10 +41,10 @@ class Host:
         shown = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
         return int(shown[0]["stats64"]["tx"]["bytes"])
 
-    def limit(self, megabits: int) -> None:
+    def limit(self, megabits: float) -> None:
         """The rate of its cable in Mbit/s, each way: what it sends waits here, what it receives at the bridge."""
-        burst = max(64_000, megabits * 1_000_000 // 8 // 200)  # bytes: 5 ms of the rate, or one large packet
-        shape = ["root", "tbf", "rate", f"{megabits}mbit", "burst", str(burst), "latency", "50ms"]
+        burst = max(64_000, round(megabits * 1_000_000 / 8 / 200))  # bytes: 5 ms of the rate, or one large packet
+        shape = ["root", "tbf", "rate", f"{round(megabits * 1000)}kbit", "burst", str(burst), "latency", "50ms"]
         subprocess.run(["tc", "-n", self.name, "qdisc", "replace", "dev", self.interface, *shape], check=True)
         subprocess.run(["tc", "qdisc", "replace", "dev", self.outside, *shape], check=True)
 

@@ -133,7 +133,7 @@ def refuses(host: Job, message: str) -> None:
 
 def test_a_new_host_with_a_copy_of_the_part(trial: Trial) -> None:
     """Without a copy, or with other settings, it is told so. Then it has the part, and the old host is not needed."""
-    trial.begin("cluster.timeout=10", rounds=1500)
+    trial.begin("cluster.timeout=10", rounds=900)
     trial.lose(1)
     refuses(trial.start(3), "part 1 has no machine, and this host has no copy of it")
     trial.give(3, "part1")
@@ -156,7 +156,7 @@ def test_a_job_ends_promptly_while_a_host_is_away(trial: Trial) -> None:
 
 def test_a_host_that_has_returned_takes_part_in_a_new_start(trial: Trial) -> None:
     """The server dies: all hosts meet, also the one whose ranks have joined without that."""
-    trial.begin("cluster.max_restarts=2", "checkpoint.every=5", rounds=1000)
+    trial.begin("cluster.max_restarts=2", "checkpoint.every=5")
     trial.lose(2)
     again = trial.start(2)
     trial.wait_for_row("returned", 2)
@@ -177,7 +177,7 @@ def is_server(pid: int, trial: Trial) -> bool:
 def test_a_cut_host_and_one_in_its_place(trial: Trial) -> None:
     """The link of host 2 is cut, a new host takes its part, and the old one is alive when the link is back: it stays,
     without a part, and ends with the others."""
-    trial.begin("cluster.timeout=10", rounds=1500)
+    trial.begin("cluster.timeout=10", rounds=900)
     trial.give(3, "part2")
     trial.hosts[2].unplug()
     try:

@@ -32,9 +32,9 @@ from studies.real_graphs import mean_std
 METHODS = ("psgd_pa", "llcg", "llcg_plus")
 STREAM, METIS = "stream", "metis"
 WAYS = {
-    METIS: [],
+    METIS: ["partition=metis"],  # llcg_plus alone would bring clusters
     STREAM: ["partition=stream"],
-    "metis, labels": ["partition.balance=labels"],
+    "metis, labels": ["partition=metis", "partition.balance=labels"],
     "clusters": ["partition=clusters"],
 }
 BACKENDS = [name for name in ("dgl", "pymetis") if importlib.util.find_spec(name)]

@@ -13,8 +13,7 @@ all runs.
 """
 
 import argparse
-import statistics
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -63,13 +62,9 @@ def main() -> None:
     study = Study(arguments.data, arguments.out, arguments.workers, overrides)
     if arguments.judge:
         results = study.run(cells(*grid, contenders(), seeds), "judge")
-        for (graph, machines), named in list(results.items()):
-            steps = statistics.mean(run.correction_steps for run in named[FILL].values())
-            own, alone = (
-                statistics.mean(run.clock()[-1] for run in named[name].values()) for name in (PLUS, ALONE[PLUS])
-            )
-            rivals = fair_rivals(steps, own / alone)
-            named |= study.run(cells([graph], [machines], rivals, seeds), "judge")[graph, machines]
+        rivals = [cell for place, named in results.items() for cell in rivals_of(place, named, seeds)]
+        for place, named in study.run(rivals, "judge").items():
+            results[place] |= named
         text, section = judgement(results), "plus"
     else:
         base = parse_base(arguments.base)
@@ -79,6 +74,17 @@ def main() -> None:
     say(text)
     if arguments.publish:
         put_section(PAGE, section, text)
+
+
+def rivals_of(
+    place: tuple[str, int], named: Mapping[str, Mapping[int, TimedRun]], seeds: Iterable[int]
+) -> Iterator[Cell]:
+    """The server alone, seed by seed: how many steps fit beside the machines depends on how fast they were."""
+    graph, machines = place
+    for seed in seeds:
+        own, alone, fill = (named[name][seed] for name in (PLUS, ALONE[PLUS], FILL))
+        times_longer = float(own.clock()[-1] / alone.clock()[-1])
+        yield from cells([graph], [machines], fair_rivals(fill.correction_steps, times_longer), [seed])
 
 
 @dataclass(frozen=True)

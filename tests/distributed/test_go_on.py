@@ -207,7 +207,13 @@ def test_sigterm_ends_all_and_the_same_command_goes_on(root: Path, tmp_path: Pat
 @pytest.mark.full
 def test_under_torchrun_a_machine_returns_too(root: Path, tmp_path: Path) -> None:
     longer = [*JOB, f"num_rounds={6 * ROUNDS}"]  # a host with other work takes seconds to start a process
-    overrides = [*longer, *LIMITS[:1], f"partition.root={root}/parts", f"run_dir={tmp_path}/run", "cluster.sealed=false"]
+    overrides = [
+        *longer,
+        *LIMITS[:1],
+        f"partition.root={root}/parts",
+        f"run_dir={tmp_path}/run",
+        "cluster.sealed=false",
+    ]
     command = [str(BIN / "torchrun"), "--standalone", f"--nproc-per-node={1 + MACHINES}", "-m", "llcg_dist.train"]
     job = start([*command, *overrides])
     wait_for_rounds(tmp_path / "run", 5, job)

@@ -61,11 +61,12 @@ def training_stages(algorithm: Algorithm, size: GraphSize, costs: Costs, rates: 
     start = (_START_OF_JOB + _START_OF_RANK * processes) * rates.partition.start
     cpu = machines * machine.cpu + server.cpu + evaluations * evaluation.cpu
     cores = max(1, min(rates.cores, processes))
+    in_turn = evaluations * evaluation.cpu + (0 if beside else server.cpu)  # one process makes them all
     total = StageCost(
         start + cpu,
         _LAUNCHER + _IMPORTS + (processes + 1) * _OWN + own,
         store + 2 * LIBRARIES_MAPPED,
-        waits=start - start / cores,  # nothing runs beside the imports
+        waits=start - start / cores + max(0.0, in_turn - cpu / cores),  # nothing runs beside the imports
         cores=cores,
     )
     share = _OWN + _IMPORTS // (processes + 2)

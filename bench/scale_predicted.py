@@ -59,7 +59,7 @@ def pairs_of(found: Figures) -> dict[str, list[Pair]]:
     """{stage: its pairs} of one size; none where nothing was predicted."""
     if "predicted" not in found:
         return {}
-    predicted, trained = found["predicted"]["stages"], found["train"]
+    predicted, trained = _with_files_in_memory(found["predicted"]), found["train"]
     files = found["predicted"]["files"]
     pairs = {
         stage: _of_stage(predicted[stage], found["partition"][measured], files)
@@ -72,6 +72,15 @@ def pairs_of(found: Figures) -> dict[str, list[Pair]]:
     pairs["an evaluation"] = [Pair("time", predicted["an evaluation"]["cpu"], trained["cpu_evaluate"], _DISTURBED)]
     pairs["predict"] = _of_stage(predicted["predict"], found["predict"])
     return pairs
+
+
+def _with_files_in_memory(predicted: Figures) -> Figures:
+    """The stages; of mapped files only what memory has room for is there at a time."""
+    free = predicted.get("free_memory", float("inf"))
+    return {
+        stage: cost | {"mapped": max(0, min(cost["mapped"], free - cost["anonymous"]))}
+        for stage, cost in predicted["stages"].items()
+    }
 
 
 def _of_stage(predicted: Figures, measured: Figures, files: int | None = None) -> list[Pair]:

@@ -21,5 +21,5 @@ def size(**changes: Any) -> GraphSize:
     return dataclasses.replace(SIZE, **changes)
 
 
-def rates(memory: int = PLENTY, cores: int = 2, **of_partition: float) -> Rates:
-    return Rates(dataclasses.replace(NOTHING, **of_partition), TRAINING, cores, memory)
+def rates(memory: int = PLENTY, cores: int = 2, free_memory: int = PLENTY, **of_partition: float) -> Rates:
+    return Rates(dataclasses.replace(NOTHING, **of_partition), TRAINING, cores, memory, free_memory)

@@ -28,6 +28,8 @@ class Forecast:
 
     size: GraphSize
     method: str
+    free_memory: int
+    """Bytes, when it was predicted."""
     stages: Mapping[str, StageCost]
 
     def as_json(self) -> dict[str, Any]:
@@ -42,7 +44,7 @@ class Forecast:
             }
             for name, cost in self.stages.items()
         }
-        return sizes | {"partition": self.method, "stages": stages}
+        return sizes | {"partition": self.method, "free_memory": self.free_memory, "stages": stages}
 
     def rows(self) -> list[list[str]]:
         """Cells of a table: stage, time, memory, mapped files, disk."""
@@ -75,9 +77,12 @@ def forecast(algorithm: Algorithm, size: GraphSize, host: Host, start: float, ha
         size, num_parts, existing_folder(Path(partition.root)), start, partition.method in _METHODS_WITH_METIS
     )
     training, costs = measure_training(algorithm, size)
-    rates = Rates(measured, training, host.cores, memory_for_loading(getattr(config.dataset, "memory", None)))
+    for_loading = memory_for_loading(getattr(config.dataset, "memory", None))
+    rates = Rates(measured, training, host.cores, for_loading, host.memory_free)
     stages = {} if has_store else partition_stages(size, partition, num_parts, rates)
-    return Forecast(size, str(partition.method), stages | training_stages(algorithm, size, costs, rates))
+    return Forecast(
+        size, str(partition.method), host.memory_free, stages | training_stages(algorithm, size, costs, rates)
+    )
 
 
 def existing_folder(path: Path) -> Path:

@@ -110,6 +110,7 @@ def _file_rates(folder: Path) -> dict[str, float]:
     with path.open("rb") as file:
         os.fsync(file.fileno())
     synced = time.perf_counter() - began
+    read_byte, read_wait = _reading(path, rng.permutation(len(rows)))
     mapped = np.load(path, mmap_mode="r")
     picked = np.arange(0, len(rows), 2)
     return {
@@ -117,9 +118,23 @@ def _file_rates(folder: Path) -> dict[str, float]:
         "hash_byte": cpu_seconds(lambda: hashlib.sha256(rows.data)) / rows.nbytes,
         "write_byte": written / rows.nbytes,
         "disk_byte": synced / rows.nbytes,
+        "read_byte": read_byte,
+        "read_wait": read_wait,
         "scan_value": cpu_seconds(lambda: first_nonfinite(mapped)) / rows.size,
         "copy_byte": cpu_seconds(lambda: mapped[picked]) / (len(picked) * 400),
     }
+
+
+def _reading(path: Path, rows: Array) -> tuple[float, float]:
+    """(CPU seconds, seconds by the clock besides) of a byte of these rows, none of which is in memory."""
+    with path.open("rb") as file:
+        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+    mapped = np.load(path, mmap_mode="r")
+    began, computed = time.perf_counter(), time.process_time()
+    read = mapped[rows]
+    computed = time.process_time() - computed
+    waited = max(0.0, time.perf_counter() - began - computed)
+    return computed / read.nbytes, waited / read.nbytes
 
 
 def _edge_rates(num_edges: int, degree: float, folder: Path) -> tuple[dict[str, float], Topology]:

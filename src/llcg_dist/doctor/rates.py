@@ -18,6 +18,10 @@ class PartitionRates:
     """A byte into a file, as far as the kernel's cache."""
     disk_byte: float
     """A byte from there to the disk, by the clock."""
+    read_byte: float
+    """A byte of rows here and there in a mapped file that is not in memory."""
+    read_wait: float
+    """What it waits for the disk then, by the clock."""
     draw_number: float
     """A random number, where the graph is generated."""
     scan_value: float
@@ -69,3 +73,5 @@ class Rates:
     cores: int
     memory_for_loading: int
     """Bytes of dataset.memory, or what it would be now."""
+    free_memory: int
+    """Bytes that are free now, or hold what can be read again."""

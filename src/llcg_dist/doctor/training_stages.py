@@ -41,6 +41,9 @@ _COPIES_OF_STEP = 3
 _BESIDE = 1.3
 """How much longer an evaluation takes while machines train beside it, which use the same caches: the mean of four runs
 of bench.scale at 1/64 of ogbn-products' size."""
+_TIMES_READ = 2.3
+"""How often an evaluation reads its files where memory does not hold them: measured at ten times ogbn-products' size on
+14 GB, 42 GB of 18. A machine reads its part once a round then."""
 _START_OF_JOB, _START_OF_RANK, _START_PREDICTING = 4.0, 0.3, 3.2
 """CPU seconds in terms of what `llcg` takes to begin: launcher and imports; each rank; `llcg predict`, with its end."""
 
@@ -57,14 +60,18 @@ def training_stages(algorithm: Algorithm, size: GraphSize, costs: Costs, rates: 
     machines = algorithm.num_machines
     own = server.anonymous + machines * machine.anonymous + (evaluation.anonymous if beside else 0)
     store = size.whole_bytes + (machines * machine.mapped if algorithm.trains_on_parts else 0)
+    anonymous = _LAUNCHER + _IMPORTS + (processes + 1) * _OWN + own
+    if anonymous + store + evaluation.disk > rates.free_memory:
+        evaluation = _read_again(evaluation, _TIMES_READ, rates)
+        machine = _read_again(machine, config.num_rounds, rates)
     evaluations = _num_evaluations(config)
     start = (_START_OF_JOB + _START_OF_RANK * processes) * rates.partition.start
     cpu = machines * machine.cpu + server.cpu + evaluations * evaluation.cpu
     cores = max(1, min(rates.cores, processes))
-    in_turn = evaluations * evaluation.cpu + (0 if beside else server.cpu)  # one process makes them all
+    in_turn = evaluations * evaluation.seconds + (0 if beside else server.cpu)  # one process makes them all
     total = StageCost(
         start + cpu,
-        _LAUNCHER + _IMPORTS + (processes + 1) * _OWN + own,
+        anonymous,
         store + 2 * LIBRARIES_MAPPED,
         waits=start - start / cores + max(0.0, in_turn - cpu / cores),  # nothing runs beside the imports
         cores=cores,
@@ -143,8 +150,16 @@ def predict(config: Config, size: GraphSize, costs: Costs, rates: Rates) -> Stag
     logits = 4 * size.nodes * size.classes
     held = max(one.anonymous, (0 if config.evaluate.scratch else logits) + _TABLE_PER_NODE * size.nodes)
     table = 20 * size.nodes * speed.write_byte
+    if _PREDICTING + held + one.mapped > rates.free_memory:
+        one = _read_again(one, _TIMES_READ, rates)
     cpu = _START_PREDICTING * speed.start + one.cpu + size.file_bytes * speed.hash_byte + table
-    return StageCost(cpu, _PREDICTING + held, one.mapped + LIBRARIES_MAPPED, one.disk)
+    return StageCost(cpu, _PREDICTING + held, one.mapped + LIBRARIES_MAPPED, one.disk, waits=one.waits)
+
+
+def _read_again(cost: StageCost, times: float, rates: Rates) -> StageCost:
+    """The same where memory does not hold all files: its own are read from disk so many times while it runs."""
+    speed, read = rates.partition, times * cost.mapped
+    return replace(cost, cpu=cost.cpu + read * speed.read_byte, waits=cost.waits + read * speed.read_wait)
 
 
 def _with_share(cost: StageCost, share: int) -> StageCost:

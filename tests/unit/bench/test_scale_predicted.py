@@ -47,6 +47,13 @@ def test_the_clock_counts_on_an_idle_host_and_the_cpu_on_others() -> None:
     assert (busy.measured, busy.unit) == (10.0, "CPU s")
 
 
+def test_no_more_of_a_file_is_in_memory_than_there_is_room() -> None:
+    found = figures()
+    found["predicted"]["free_memory"] = 1.25e9
+    mapped = next(pair for pair in pairs_of(found)["ingest"] if pair.what == "mapped files")
+    assert mapped.predicted == 0.25e9
+
+
 def test_a_claim_for_every_stage() -> None:
     claims = prediction_claims({"1/4": figures(), "1": figures(seconds=40.0)})
     assert len(claims) == 20

@@ -25,7 +25,7 @@ def _in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 def _predicts_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     def instantly(*arguments: Any, **settings: Any) -> Forecast:
         large = StageCost(1, 10**15, 0, 10**15)
-        return Forecast(SIZE, "metis", {CUT: large, TRAIN: StageCost(1, 1, 1), EVALUATE: StageCost(1, 1, 1)})
+        return Forecast(SIZE, "metis", 10**9, {CUT: large, TRAIN: StageCost(1, 1, 1), EVALUATE: StageCost(1, 1, 1)})
 
     monkeypatch.setattr(command, "forecast", instantly)
 

@@ -16,7 +16,7 @@ def findings(free: int = 10 * GB, disk: int = 100 * GB, method: str = "metis", *
     small = {name: StageCost(1, GB, GB, GB) for name in (INGEST, CUT, PARTS, TRAIN, SERVER, MACHINE, EVALUATE, PREDICT)}
     named = {"cut": CUT, "ingest": INGEST, "parts": PARTS, "train": TRAIN, "evaluation": EVALUATE}
     given = {named[name]: cost for name, cost in stages.items()}
-    return check_stages(load_config([]), Forecast(SIZE, method, small | given), free, disk)
+    return check_stages(load_config([]), Forecast(SIZE, method, free, small | given), free, disk)
 
 
 def test_stages_that_fit_are_one_line() -> None:
@@ -49,7 +49,7 @@ def test_mapped_files_need_not_fit_but_take_longer() -> None:
 
 def test_a_kernel_that_reads_far_ahead_makes_missing_rows_dear() -> None:
     stages = {name: StageCost(1, 5 * GB, 6 * GB) for name in (TRAIN, EVALUATE)}
-    found = check_stages(load_config([]), Forecast(SIZE, "metis", stages), 10 * GB, 100 * GB, read_ahead=8 << 20)
+    found = check_stages(load_config([]), Forecast(SIZE, "metis", GB, stages), 10 * GB, 100 * GB, read_ahead=8 << 20)
     assert "reads 8.4 MB of this disk" in only(found, WARN).advice
 
 
@@ -61,7 +61,9 @@ def test_disk() -> None:
 
 
 def test_rows_and_json_of_a_forecast() -> None:
-    forecast = Forecast(SIZE, "stream", {CUT: StageCost(30, GB, 2 * GB, 3 * GB, waits=5), MACHINE: StageCost(1, 1, 1)})
+    forecast = Forecast(
+        SIZE, "stream", GB, {CUT: StageCost(30, GB, 2 * GB, 3 * GB, waits=5), MACHINE: StageCost(1, 1, 1)}
+    )
     assert forecast.rows()[0] == ["cut (stream)", "35 s", "1.0 GB", "2.0 GB", "3.0 GB"]
     assert forecast.rows()[1][0] == "  a machine"
     found = forecast.as_json()

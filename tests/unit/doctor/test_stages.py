@@ -164,7 +164,7 @@ def numbers(cost: StageCost) -> tuple[float, ...]:
 def test_no_stage_gets_cheaper_with_more_nodes_edges_or_features(
     nodes: int, edges: int, features: int, more: tuple[int, int, int], parts: int, method: PartitionMethod
 ) -> None:
-    everything = Rates(EVERYTHING, TRAINING, cores=2, memory_for_loading=PLENTY)
+    everything = Rates(EVERYTHING, TRAINING, cores=2, memory_for_loading=PLENTY, free_memory=PLENTY)
     smaller = size(nodes=nodes, edges=edges, features=features)
     larger = size(nodes=nodes + more[0], edges=edges + more[1], features=features + more[2])
     config = PartitionConfig(method)

@@ -115,9 +115,28 @@ def test_training_is_all_ranks_together_on_the_cores_that_there_are() -> None:
     # No start, as the host takes no time for it: 4 machines, 6 correction steps, and rounds 4 and 6 and the classes.
     evaluations = 3 * few[EVALUATE].cpu
     assert few[TRAIN].cpu == pytest.approx(4 * few[MACHINE].cpu + 6 * 0.02 + evaluations)
-    assert many[TRAIN].seconds < few[TRAIN].seconds / 4
+    assert many[TRAIN].seconds < few[TRAIN].seconds / 2
     own = [few[name].anonymous for name in (SERVER, EVALUATE)] + 4 * [few[MACHINE].anonymous]
     assert few[TRAIN].anonymous == pytest.approx(sum(own) + module._LAUNCHER, rel=0.15)
+
+
+def test_evaluations_follow_each_other_however_many_cores_there_are() -> None:
+    large = stages_of(graph=size(nodes=10_000_000, edges=1_000_000), cores=8)
+    assert large[TRAIN].seconds == pytest.approx(3 * large[EVALUATE].seconds)
+
+
+def test_files_that_memory_does_not_hold_are_read_from_disk_by_every_evaluation() -> None:
+    algorithm, graph = method(), size(nodes=10_000_000, edges=1_000_000)
+    held, read = (
+        training_stages(algorithm, graph, costs_of(algorithm, graph), speed)
+        for speed in (rates(read_byte=1e-9, read_wait=3e-9, free_memory=free) for free in (1 << 40, 1 << 30))
+    )
+    for stage in (EVALUATE, PREDICT):
+        bytes_read = 2.3 * graph.whole_bytes
+        assert read[stage].cpu - held[stage].cpu == pytest.approx(1e-9 * bytes_read)
+        assert read[stage].seconds - held[stage].seconds == pytest.approx(4e-9 * bytes_read)
+    assert read[TRAIN].seconds == pytest.approx(3 * read[EVALUATE].seconds)
+    assert read[MACHINE].cpu - held[MACHINE].cpu == pytest.approx(1e-9 * 6 * held[MACHINE].mapped)  # once a round
 
 
 @pytest.mark.parametrize("overrides", [["algorithm=single"], ["algorithm=server_only"], ["cluster.backend=loopback"]])

@@ -11,7 +11,9 @@ WITHIN = 0.25
 _JUDGED = {"time": 4.0, "memory": 2e8, "memory with files": 2e8, "disk": 2e8}
 """Seconds and bytes from which on a prediction is judged: below, a quarter is what a busy host or a missed look makes.
 Mapped files are shown and judged with the rest of the memory: what is counted of the libraries of a process depends
-on how many others have them mapped."""
+on how many others have them mapped. Where memory does not hold them, how much of them is there at a time is the
+kernel's choice, and not judged."""
+_TOO_MUCH = "memory with files, more than there is"
 _SEEN = 1.0
 """Seconds that a stage must take for its peak to be seen: there are a few looks a second."""
 _IDLE = 0.1
@@ -59,45 +61,43 @@ def pairs_of(found: Figures) -> dict[str, list[Pair]]:
     """{stage: its pairs} of one size; none where nothing was predicted."""
     if "predicted" not in found:
         return {}
-    predicted, trained = _with_files_in_memory(found["predicted"]), found["train"]
+    predicted, trained = found["predicted"]["stages"], found["train"]
+    free = found["predicted"].get("free_memory", float("inf"))
     files = found["predicted"]["files"]
     pairs = {
-        stage: _of_stage(predicted[stage], found["partition"][measured], files)
+        stage: _of_stage(predicted[stage], found["partition"][measured], free, files)
         for stage, measured in _OF_PARTITION.items()
     }
-    pairs["train"] = _of_stage(predicted["train"], trained)
+    pairs["train"] = _of_stage(predicted["train"], trained, free)
     for name, key in (("the server", "server"), ("a machine", "machine")):
-        pairs[name] = list(_memory(predicted[name], trained[key]))
+        pairs[name] = list(_memory(predicted[name], trained[key], _holds(predicted["train"], free)))
     pairs["a machine"].insert(0, Pair("time", predicted["a machine"]["cpu"], trained["cpu_local"], _DISTURBED))
     pairs["an evaluation"] = [Pair("time", predicted["an evaluation"]["cpu"], trained["cpu_evaluate"], _DISTURBED)]
-    pairs["predict"] = _of_stage(predicted["predict"], found["predict"])
+    pairs["predict"] = _of_stage(predicted["predict"], found["predict"], free)
     return pairs
 
 
-def _with_files_in_memory(predicted: Figures) -> Figures:
-    """The stages; of mapped files only what memory has room for is there at a time."""
-    free = predicted.get("free_memory", float("inf"))
-    return {
-        stage: cost | {"mapped": max(0, min(cost["mapped"], free - cost["anonymous"]))}
-        for stage, cost in predicted["stages"].items()
-    }
+def _holds(predicted: Figures, free: float) -> bool:
+    """Whether memory holds all mapped files of a stage."""
+    return bool(predicted["anonymous"] + predicted["mapped"] <= free)
 
 
-def _of_stage(predicted: Figures, measured: Figures, files: int | None = None) -> list[Pair]:
+def _of_stage(predicted: Figures, measured: Figures, free: float, files: int | None = None) -> list[Pair]:
     idle = measured["others"] < _IDLE * measured["seconds"] * (os.cpu_count() or 1)
     time = "seconds" if idle else "cpu"
     pairs = [Pair("time", predicted[time], measured[time], _BY_THE_CLOCK if idle else _DISTURBED)]
     if measured["seconds"] >= _SEEN:
-        pairs += _memory(predicted, measured["peak"])
+        pairs += _memory(predicted, measured["peak"], _holds(predicted, free))
         if files is not None:
             pairs.append(Pair("disk", files + predicted["disk"], measured["disk"]))
     return pairs
 
 
-def _memory(predicted: Figures, peak: Figures) -> Iterator[Pair]:
+def _memory(predicted: Figures, peak: Figures, holds: bool) -> Iterator[Pair]:
     yield Pair("memory", predicted["anonymous"], peak["anonymous"])
     yield Pair("mapped files", predicted["mapped"], peak["file"])
-    yield Pair("memory with files", predicted["anonymous"] + predicted["mapped"], peak["total"])
+    together = "memory with files" if holds else _TOO_MUCH
+    yield Pair(together, predicted["anonymous"] + predicted["mapped"], peak["total"])
 
 
 def predictions_table(sizes: Figures) -> str:

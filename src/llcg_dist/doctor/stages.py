@@ -104,11 +104,15 @@ def ingest(size: GraphSize, rates: Rates) -> StageCost:
     )
     held = max(distributed, sorted_, checked, labels)
     mapped = features + max(size.edge_bytes, size.topology_bytes) + LIBRARIES_MAPPED
-    disk = max(8 * size.entries, size.topology_bytes) + written
+    buckets = 8 * size.entries
+    waits = 0.0
+    if _process(size) + held + mapped + buckets > rates.free_memory:  # they are read from the disk, not from memory
+        cpu, waits = cpu + buckets * speed.read_byte, buckets * speed.read_wait
+    disk = max(buckets, size.topology_bytes) + written
     if size.is_drawn:  # both ends and the class of an edge are drawn one after the other, and kept until it is whole
         cpu += speed.draw_number * (_DRAWN_FOR_EDGE * size.edges + size.values)
         disk = max((8 * 2 + 9) * size.edges, size.topology_bytes + written)
-    return StageCost(cpu, _process(size) + held, mapped, disk)
+    return StageCost(cpu, _process(size) + held, mapped, disk, waits)
 
 
 def _process(size: GraphSize) -> int:
@@ -157,7 +161,9 @@ def cut_by_stream(size: GraphSize, speed: PartitionRates) -> StageCost:
     passes = first + 5 * later + 0.9 * max(0.0, first - later)
     of_entry = passes + 3.5 * speed.contract + 2.5 * speed.restream
     cpu = size.entries * of_entry + coarse * speed.metis_entry + (_LOAD_KERNELS + _START_METIS) * speed.start
-    held = _process(size) + _KERNELS + 12 * size.index_bytes * size.nodes + _METIS_PROCESS + 54 * coarse
+    merging = 9 * size.index_bytes * size.nodes
+    cutting = 4 * size.index_bytes * size.nodes + _METIS_PROCESS + 54 * coarse
+    held = _process(size) + _KERNELS + max(merging, cutting)
     return StageCost(cpu, held, size.topology_bytes + LIBRARIES_MAPPED, size.whole_bytes)
 
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from llcg_dist.algorithms.base import Algorithm
 from llcg_dist.config.algorithm import FILL, Aggregate
 from llcg_dist.config.cluster import Backend
-from llcg_dist.config.schema import Config
+from llcg_dist.config.schema import Config, Verify
 from llcg_dist.config.train import WHEN_FREE, Fanouts
 from llcg_dist.doctor.batches import BatchSize, expected_batch
 from llcg_dist.doctor.plan import Costs, received_bytes
@@ -32,15 +32,21 @@ _SERVER = 60_000_000
 """What the server has besides: records, channels."""
 _PREDICTING = 330_000_000
 """Memory of `llcg predict` with what it imports."""
-_TABLE_PER_NODE = 40
+_TABLE_PER_NODE = 60
 """Of a table of predictions: node, class, probability, and what writing it takes."""
+_SCORED_PER_NODE = 75
+"""Of an evaluation, when it has the logits: numbers of the nodes, their classes, those predicted, and pairs of both."""
 _BYTES_PER_NODE = 16
-"""Of a rank, for each node of its graph: degrees, places in a batch, training nodes."""
+"""Of a machine, for each node of its part: degrees, places in a batch, training nodes."""
+_SERVER_PER_NODE = 8
+"""Of the server, which takes few steps."""
 _COPIES_OF_STEP = 3
 """What the server's allocator keeps of correction steps, in terms of what one needs: batches differ."""
-_BESIDE = 1.3
-"""How much longer an evaluation takes while machines train beside it, which use the same caches: the mean of four runs
-of bench.scale at 1/64 of ogbn-products' size."""
+_LARGER = 1.3
+"""How much longer an evaluation takes than the drawn graph says, which is smaller: measured by bench.scale at 1/64, 1/4
+and all of ogbn-products' size."""
+_LOGITS = 16e-9
+"""CPU seconds of a logit, until it is a class and a probability in a table, and counted with its class."""
 _TIMES_READ = 2.3
 """How often an evaluation reads its files where memory does not hold them: measured at ten times ogbn-products' size on
 14 GB, 42 GB of 18. A machine reads its part once a round then."""
@@ -54,7 +60,6 @@ def training_stages(algorithm: Algorithm, size: GraphSize, costs: Costs, rates: 
     evaluation = evaluate(config, size, costs, rates)
     machine = machine_cost(algorithm, size, costs, rates)
     beside = not one_process and _evaluates_beside(algorithm)
-    evaluation = replace(evaluation, cpu=evaluation.cpu * (_BESIDE if beside else 1))
     server = server_cost(algorithm, size, costs, rates, 0 if beside else evaluation.anonymous)
     processes = 1 if one_process else algorithm.num_machines + 1 + beside
     machines = algorithm.num_machines
@@ -66,9 +71,12 @@ def training_stages(algorithm: Algorithm, size: GraphSize, costs: Costs, rates: 
         machine = _read_again(machine, config.num_rounds, rates)
     evaluations = _num_evaluations(config)
     start = (_START_OF_JOB + _START_OF_RANK * processes) * rates.partition.start
-    cpu = machines * machine.cpu + server.cpu + evaluations * evaluation.cpu
+    local = machines * machine.cpu
+    cpu = local + server.cpu + evaluations * evaluation.cpu + _verified(config, store) * rates.partition.hash_byte
     cores = max(1, min(rates.cores, processes))
-    in_turn = evaluations * evaluation.seconds + (0 if beside else server.cpu)  # one process makes them all
+    # One process makes all evaluations, and none before the first round that is scored.
+    before = _share_before_scores(config) * (local / cores + (server.cpu if beside else 0))
+    in_turn = before + evaluations * evaluation.seconds + (0 if beside else server.cpu)
     total = StageCost(
         start + cpu,
         anonymous,
@@ -120,7 +128,7 @@ def server_cost(algorithm: Algorithm, size: GraphSize, costs: Costs, rates: Rate
     if steps := server_steps(algorithm):
         batch_size, fanout = config.train.server_batch_size, config.sampling.server_fanout
         step = _COPIES_OF_STEP * costs.step_bytes(_batch(config, size, size.nodes, size.edges, batch_size, fanout))
-    held = _SERVER + 2 * model + received_bytes(config, model) + 2 * _BYTES_PER_NODE * size.nodes
+    held = _SERVER + 2 * model + received_bytes(config, model) + _SERVER_PER_NODE * size.nodes
     return StageCost(steps * rates.training.server_step, held + max(step, evaluation), size.whole_bytes)
 
 
@@ -134,25 +142,30 @@ def server_steps(algorithm: Algorithm) -> int:
 
 def evaluate(config: Config, size: GraphSize, costs: Costs, rates: Rates) -> StageCost:
     """One pass over the whole graph, by one core; hidden states are in memory, or in files of evaluate.scratch."""
-    cpu = size.nodes * rates.training.evaluate_node + size.entries * rates.training.evaluate_entry
+    cpu = _LARGER * (size.nodes * rates.training.evaluate_node + size.entries * rates.training.evaluate_entry)
     held, in_memory = (
         costs.evaluation_bytes(size.nodes, size.edges, settings)
         for settings in (config.evaluate, replace(config.evaluate, scratch=None))
     )
     on_disk = in_memory - held
-    return StageCost(cpu, held + _BYTES_PER_NODE * size.nodes, size.whole_bytes + on_disk, on_disk)
+    scored = _SCORED_PER_NODE * size.nodes + (0 if config.evaluate.scratch else _logits(size))
+    return StageCost(cpu, max(held + _BYTES_PER_NODE * size.nodes, scored), size.whole_bytes + on_disk, on_disk)
+
+
+def _logits(size: GraphSize) -> int:
+    return 4 * size.nodes * size.classes
 
 
 def predict(config: Config, size: GraphSize, costs: Costs, rates: Rates) -> StageCost:
     """`llcg predict`: a pass over the whole graph, and from its logits, which are where its states were, a table of all
     nodes."""
     one, speed = evaluate(config, size, costs, rates), rates.partition
-    logits = 4 * size.nodes * size.classes
-    held = max(one.anonymous, (0 if config.evaluate.scratch else logits) + _TABLE_PER_NODE * size.nodes)
-    table = 20 * size.nodes * speed.write_byte
+    held = max(one.anonymous, (0 if config.evaluate.scratch else _logits(size)) + _TABLE_PER_NODE * size.nodes)
+    table = 20 * size.nodes * speed.write_byte + _LOGITS * size.nodes * size.classes
+    hashed = size.file_bytes + _verified(config, size.whole_bytes)
     if _PREDICTING + held + one.mapped > rates.free_memory:
         one = _read_again(one, _TIMES_READ, rates)
-    cpu = _START_PREDICTING * speed.start + one.cpu + size.file_bytes * speed.hash_byte + table
+    cpu = _START_PREDICTING * speed.start + one.cpu + hashed * speed.hash_byte + table
     return StageCost(cpu, _PREDICTING + held, one.mapped + LIBRARIES_MAPPED, one.disk, waits=one.waits)
 
 
@@ -160,6 +173,11 @@ def _read_again(cost: StageCost, times: float, rates: Rates) -> StageCost:
     """The same where memory does not hold all files: its own are read from disk so many times while it runs."""
     speed, read = rates.partition, times * cost.mapped
     return replace(cost, cpu=cost.cpu + read * speed.read_byte, waits=cost.waits + read * speed.read_wait)
+
+
+def _verified(config: Config, stored: int) -> int:
+    """Of these bytes of a store: those whose checksums are made when they are read."""
+    return stored if config.verify == Verify.full else 0
 
 
 def _with_share(cost: StageCost, share: int) -> StageCost:
@@ -174,6 +192,12 @@ def _batch(config: Config, size: GraphSize, nodes: int, edges: float, batch_size
 def _evaluates_beside(algorithm: Algorithm) -> bool:
     threads = threads_per_rank(algorithm.config.cluster.threads, algorithm.num_machines + 1)
     return evaluates_beside(algorithm.config.evaluate.process, threads)
+
+
+def _share_before_scores(config: Config) -> float:
+    """Of the rounds: those until the first that is scored."""
+    every = config.evaluate.every
+    return min(1.0, every / config.num_rounds) if isinstance(every, int) and every else 0.0
 
 
 def _num_evaluations(config: Config) -> int:

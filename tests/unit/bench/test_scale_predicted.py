@@ -47,11 +47,13 @@ def test_the_clock_counts_on_an_idle_host_and_the_cpu_on_others() -> None:
     assert (busy.measured, busy.unit) == (10.0, "CPU s")
 
 
-def test_no_more_of_a_file_is_in_memory_than_there_is_room() -> None:
+@pytest.mark.parametrize(("free", "judged"), [(2e9, True), (1.9e9, False)])
+def test_files_that_memory_does_not_hold_are_not_judged(free: float, judged: bool) -> None:
     found = figures()
-    found["predicted"]["free_memory"] = 1.25e9
-    mapped = next(pair for pair in pairs_of(found)["ingest"] if pair.what == "mapped files")
-    assert mapped.predicted == 0.25e9
+    found["predicted"]["free_memory"] = free
+    for stage in ("ingest", "a machine"):
+        [pair] = [pair for pair in pairs_of(found)[stage] if pair.what.startswith("memory with files")]
+        assert pair.is_judged == judged
 
 
 def test_a_claim_for_every_stage() -> None:

@@ -92,8 +92,8 @@ def test_evaluation_is_in_a_process_of_its_own_or_at_the_server() -> None:
     )
     assert at_server[SERVER].anonymous > 2 * apart[SERVER].anonymous
     assert apart[TRAIN].anonymous > apart[SERVER].anonymous + apart[EVALUATE].anonymous
-    assert at_server[EVALUATE].cpu == pytest.approx(10_000_000 * 1e-6 + 2_000_000 * 1e-7)
-    assert apart[EVALUATE].cpu == pytest.approx(1.3 * at_server[EVALUATE].cpu)
+    of_drawn = 10_000_000 * 1e-6 + 2_000_000 * 1e-7
+    assert apart[EVALUATE].cpu == at_server[EVALUATE].cpu == pytest.approx(1.3 * of_drawn)
 
 
 def test_states_on_disk_are_not_memory() -> None:
@@ -103,7 +103,8 @@ def test_states_on_disk_are_not_memory() -> None:
     states = 10_000_000 * (64 + 4) * 4  # what enters the second layer, and the logits that leave it
     for name in (TRAIN, EVALUATE):
         saved = in_memory[name].anonymous - on_disk[name].anonymous
-        assert saved == pytest.approx(states, rel=0.01)
+        scoring = 10_000_000 * (75 - 16)  # is then what an evaluation holds the most for
+        assert saved == pytest.approx(states - scoring, rel=0.01)
     assert in_memory[PREDICT].anonymous > on_disk[PREDICT].anonymous  # the probabilities stay in memory
     assert on_disk[EVALUATE].disk == on_disk[PREDICT].disk == pytest.approx(states, rel=0.01)
     assert on_disk[EVALUATE].mapped - in_memory[EVALUATE].mapped == on_disk[EVALUATE].disk
@@ -121,8 +122,10 @@ def test_training_is_all_ranks_together_on_the_cores_that_there_are() -> None:
 
 
 def test_evaluations_follow_each_other_however_many_cores_there_are() -> None:
+    """After the first four of six rounds, on eight cores for six processes."""
     large = stages_of(graph=size(nodes=10_000_000, edges=1_000_000), cores=8)
-    assert large[TRAIN].seconds == pytest.approx(3 * large[EVALUATE].seconds)
+    before = 4 / 6 * (4 * large[MACHINE].cpu / 6 + 6 * 0.02)
+    assert large[TRAIN].seconds == pytest.approx(before + 3 * large[EVALUATE].seconds)
 
 
 def test_files_that_memory_does_not_hold_are_read_from_disk_by_every_evaluation() -> None:
@@ -135,7 +138,7 @@ def test_files_that_memory_does_not_hold_are_read_from_disk_by_every_evaluation(
         bytes_read = 2.3 * graph.whole_bytes
         assert read[stage].cpu - held[stage].cpu == pytest.approx(1e-9 * bytes_read)
         assert read[stage].seconds - held[stage].seconds == pytest.approx(4e-9 * bytes_read)
-    assert read[TRAIN].seconds == pytest.approx(3 * read[EVALUATE].seconds)
+    assert read[TRAIN].seconds > 3 * read[EVALUATE].seconds
     assert read[MACHINE].cpu - held[MACHINE].cpu == pytest.approx(1e-9 * 6 * held[MACHINE].mapped)  # once a round
 
 

@@ -1,7 +1,7 @@
 """Graphs of ogbn-products' size, smaller and larger, on one host: what each stage costs, and how that grows.
 
     python -m bench.scale [--sizes 1/16 1/4 1] [--machines 2 4 8] [--store KEY=VALUE …] [--scratch] [--memory GB]
-                          [--keep] [--folder DIR]
+                          [--keep] [--predict] [--folder DIR]
 
 Each size (a factor of ogbn-products') is written as .npy files, ingested and cut into eight parts by partition=stream,
 cut by METIS beside it where memory is enough, trained for six rounds with evaluation, and predicted, by the commands
@@ -9,6 +9,7 @@ that a user types. Then the graph of 1/4 is cut into 2, 4 and 8 parts, to see wh
 
 What a stage costs is kept as soon as it is known, and the files of a size until all of its stages are: the same command
 goes on after a kill. The full size needs 5 GB of disk, ten times it 45 GB. Default: half an hour; ten times: two hours.
+With --predict only `llcg doctor` is asked again about these sizes, and compared with what was measured of them before.
 With --scratch the hidden states of an evaluation are on disk, with --memory all of it runs on a host with so much
 memory (bench/confined.py).
 """
@@ -24,7 +25,7 @@ from bench import extrapolate
 from bench.confined import confine
 from bench.harness import RESULTS, publish
 from bench.kept import Figures, Kept
-from bench.scale_stages import NODES, Sized, generated
+from bench.scale_stages import NODES, PREDICTED, Sized, generated
 from bench.scale_tables import OF_SHARES, claims_of, text_of
 from llcg_dist.data.stream import KERNELS
 
@@ -39,12 +40,15 @@ def main() -> None:
         "--store", nargs="*", default=[], help="settings of the store, partition.features_dtype=float16"
     )
     parser.add_argument("--keep", action="store_true", help="what is not measured now stays as it was measured before")
+    parser.add_argument("--predict", action="store_true", help="predictions anew, and nothing else")
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir(), "llcg-scale"))
     parser.add_argument("--scratch", action="store_true", help="hidden states of an evaluation on disk")
     parser.add_argument("--memory", type=float, help="GB of the host, mapped files included; default: all that it has")
     arguments = parser.parse_args()
     if arguments.memory:
         confine(arguments.memory)
+    if arguments.predict:
+        arguments.keep, arguments.machines = True, []
     kept, published = Kept(arguments.folder / "figures.json"), _published() if arguments.keep else {}
     figures: Figures = {"sizes": {}, "shares": {}, "bare": {}} | published
     described = [
@@ -58,8 +62,10 @@ def main() -> None:
         found = {
             stage: kept.measured(f"{factor} {' '.join([stage, *described])}", measure)
             for stage, measure in sized.stages().items()
+            if not arguments.predict or stage == PREDICTED
         }
-        figures["sizes"][str(factor)] = found | {"nodes": sized.nodes, "store": described}
+        before = figures["sizes"][str(factor)] if arguments.predict else {}
+        figures["sizes"][str(factor)] = before | found | {"nodes": sized.nodes, "store": described}
         sized.remove()
         report(figures)  # it takes long: what is known so far is there to be read
     for machines in arguments.machines:

@@ -42,6 +42,7 @@ PHASES = {
     "seconds_evaluate": "its evaluation on the whole graph, s",
 }
 IN_ALL = "in all"
+PREDICTED = "predicted"
 
 
 class Sized:
@@ -62,7 +63,7 @@ class Sized:
     def stages(self) -> dict[str, Callable[[], Figures]]:
         """In this order; each needs what those before it have left in the folder."""
         measured = {"partition": self.partition, "metis": self.metis, "train": self.train, "predict": self.predict}
-        return {"predicted": self.predicted} | measured
+        return {PREDICTED: self.predicted} | measured
 
     def predicted(self) -> Figures:
         """What `llcg doctor` says of all stages before the first of them, and the bytes of the user's files."""

@@ -67,9 +67,9 @@ SHORT: list[tuple[str, *tuple[tuple[str, str], ...]]] = [
     (
         "**A graph of ogbn-products' size**: cut in {} GB; a server and eight machines train in {} GB together, of "
         "which a machine's share is {} GB.",
-        ("scale", "partitioning, all its processes, GB"),
-        ("scale", "training, all ranks and the launcher, GB"),
-        ("scale", "a machine's share, GB"),
+        ("scale", "partition=stream at 1, all its processes, GB"),
+        ("scale", "training at 1, all ranks and the launcher, GB"),
+        ("scale", "a machine's share at 1, GB"),
     ),
     (
         "**An exchange**: a round of Flower takes {} times as long; sealing every message makes a round at 1000 Mbit/s "

@@ -101,6 +101,7 @@ def _file_rates(folder: Path) -> dict[str, float]:
     path = folder / "rows.npy"
 
     def write() -> None:
+        path.unlink(missing_ok=True)  # a file that is there keeps its pages in memory
         writer = ArrayWriter(path, rows.dtype, rows.shape[1:])
         writer.append(rows)
         writer.finish()
@@ -185,10 +186,10 @@ def _stream_rates(graph: Graph, assignment: Array, num_parts: int) -> dict[str, 
     order, alone, cluster = numbers[:rows], numbers[:-1], numbers[:-1] % _CLUSTERS
     units = kernels.Units(indptr, indices, numbers, alone, np.zeros(num_nodes, dtype))
 
-    def merge(of_node: Array, limit: int) -> float:
-        size, zeros = np.bincount(of_node, minlength=num_nodes).astype(dtype), np.zeros(num_nodes, dtype)
-        tally, waiting = np.stack([size, zeros], axis=1), np.full(num_nodes + 1, -1, dtype)
-        clusters = kernels.Clusters(of_node.copy(), tally, zeros, waiting)
+    def merge(limit: int) -> float:
+        ones, zeros = np.ones(num_nodes, dtype), np.zeros(num_nodes, dtype)
+        tally, waiting = np.stack([ones, zeros], axis=1), np.full(num_nodes + 1, -1, dtype)
+        clusters = kernels.Clusters(alone.copy(), tally, zeros, waiting)
         pass_ = (units, clusters, order, limit, np.uint64(1), False)
         return cpu_seconds(lambda: kernels.merge_units(*pass_), repeats=1) / entries
 
@@ -198,10 +199,9 @@ def _stream_rates(graph: Graph, assignment: Array, num_parts: int) -> dict[str, 
     coarse = [np.empty(length, np.int64) for length in (_CLUSTERS + 1, _CLUSTERS**2, _CLUSTERS**2)]
     load, room = np.full((num_parts, 1), num_nodes // num_parts), np.full(1, num_nodes)
     kinds, part = np.zeros(num_nodes, np.int64), assignment.copy()
-    merge(alone, 1)  # numba's first call takes longer
+    merge(1)  # numba's first call takes longer
     return {
-        "merge_first": merge(alone, num_nodes),
-        "merge_later": merge(cluster, num_nodes),
+        "merge": merge(num_nodes),
         "contract": cpu_seconds(lambda: kernels.contract(grouped, cluster, *coarse)) / entries,
         "restream": cpu_seconds(lambda: kernels.restream(indptr, indices, order, part, kinds, load, room, 0.0))
         / entries,

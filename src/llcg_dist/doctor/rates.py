@@ -40,10 +40,8 @@ class PartitionRates:
     """An entry that is looked at to count cut edges."""
     induce_entry: float
     """An entry that is looked at to make the subgraphs of all parts."""
-    merge_first: float
+    merge: float
     """stream: an entry in the first pass of label propagation, where every node is a cluster of its own."""
-    merge_later: float
-    """stream: an entry in a pass over clusters."""
     contract: float
     """stream: an entry while the graph of the clusters is made."""
     restream: float

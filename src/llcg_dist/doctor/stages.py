@@ -34,8 +34,11 @@ _DRAWN_FOR_EDGE = 12
 """What drawing an edge takes, with what is looked up for it, in terms of a random number."""
 KEPT_EDGES = 0.8
 """The share of the edges inside of parts; how many are cut is known only afterwards."""
-_COARSE_ENTRIES = 0.04
-"""stream: entries of the graph of clusters, for each of the topology's, where there are communities to be found."""
+_MERGED_AT_ONCE = 60_000_000
+"""stream: entries of a topology whose clusters are few after six passes; those of larger ones are merged once more. In
+generated graphs with communities: 31 million are, 124 million are not."""
+_COARSE_ENTRIES = 0.015
+"""stream: entries of the graph of clusters, for each of the topology's; after a second time there are hardly any."""
 _EXIT = 0.6
 """Python ends: in terms of what it took to begin."""
 _TABLES = 0.2
@@ -155,14 +158,14 @@ def cut(size: GraphSize, config: PartitionConfig, speed: PartitionRates) -> Stag
 
 
 def cut_by_stream(size: GraphSize, speed: PartitionRates) -> StageCost:
-    """Six passes of label propagation that become faster as clusters grow, their graph, METIS, and restreaming."""
-    coarse = min(MOST_ENTRIES, round(_COARSE_ENTRIES * size.entries))
-    first, later = 1.6 * speed.merge_first, 1.2 * speed.merge_later
-    passes = first + 5 * later + 0.9 * max(0.0, first - later)
-    of_entry = passes + 3.5 * speed.contract + 2.5 * speed.restream
+    """Six passes of label propagation, twice where clusters are still many, their graph, METIS, and restreaming; how
+    much later passes take of the first is what bench.scale measured from 1/4 to four times ogbn-products' size."""
+    twice = size.entries > _MERGED_AT_ONCE
+    of_entry = (5.1 + 4.1 * twice) * speed.merge + 3.5 * speed.contract + 2 * speed.restream
+    coarse = 0 if twice else round(_COARSE_ENTRIES * size.entries)
     cpu = size.entries * of_entry + coarse * speed.metis_entry + (_LOAD_KERNELS + _START_METIS) * speed.start
-    merging = 9 * size.index_bytes * size.nodes
-    cutting = 4 * size.index_bytes * size.nodes + _METIS_PROCESS + 54 * coarse
+    merging = 7 * size.index_bytes * size.nodes
+    cutting = 4 * size.index_bytes * size.nodes + (16 * MOST_ENTRIES if twice else _METIS_PROCESS + 54 * coarse)
     held = _process(size) + _KERNELS + max(merging, cutting)
     return StageCost(cpu, held, size.topology_bytes + LIBRARIES_MAPPED, size.whole_bytes)
 

@@ -151,7 +151,7 @@ def variant_folder(name: str, base: Mapping[str, str]) -> str:
 
 
 def cells(
-    graphs: Sequence[str], machines: Sequence[int], named: Mapping[str, list[str]], seeds: range
+    graphs: Sequence[str], machines: Sequence[int], named: Mapping[str, list[str]], seeds: Sequence[int]
 ) -> Iterator[Cell]:
     """Seed by seed, so that a study that is stopped early has all variants with fewer seeds."""
     for seed in seeds:

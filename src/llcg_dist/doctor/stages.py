@@ -135,7 +135,7 @@ def write_whole(size: GraphSize, speed: PartitionRates) -> StageCost:
     hashed = size.whole_bytes - 4 * size.nodes
     cpu = copied * speed.write_byte + hashed * speed.hash_byte
     mapped = size.values * size.value_bytes + size.topology_bytes + LIBRARIES_MAPPED
-    return StageCost(cpu, _process(size) + 20 * size.nodes, mapped, hashed)
+    return StageCost(cpu, _process(size) + 10 * size.nodes, mapped, hashed)
 
 
 def cut(size: GraphSize, config: PartitionConfig, speed: PartitionRates) -> StageCost:
@@ -161,7 +161,7 @@ def cut_by_stream(size: GraphSize, speed: PartitionRates) -> StageCost:
     """Six passes of label propagation, twice where clusters are still many, their graph, METIS, and restreaming; how
     much later passes take of the first is what bench.scale measured from 1/4 to four times ogbn-products' size."""
     twice = size.entries > _MERGED_AT_ONCE
-    of_entry = (5.1 + 4.1 * twice) * speed.merge + 3.5 * speed.contract + 2 * speed.restream
+    of_entry = (4.9 + 4.1 * twice) * speed.merge + 3.5 * speed.contract + 2 * speed.restream
     coarse = 0 if twice else round(_COARSE_ENTRIES * size.entries)
     cpu = size.entries * of_entry + coarse * speed.metis_entry + (_LOAD_KERNELS + _START_METIS) * speed.start
     merging = 7 * size.index_bytes * size.nodes

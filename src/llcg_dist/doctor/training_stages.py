@@ -66,13 +66,15 @@ def training_stages(algorithm: Algorithm, size: GraphSize, costs: Costs, rates: 
     own = server.anonymous + machines * machine.anonymous + (evaluation.anonymous if beside else 0)
     store = size.whole_bytes + (machines * machine.mapped if algorithm.trains_on_parts else 0)
     anonymous = _LAUNCHER + _IMPORTS + (processes + 1) * _OWN + own
+    verified = StageCost(_verified(config, store) * rates.partition.hash_byte, 0, _verified(config, store))
     if anonymous + store + evaluation.disk > rates.free_memory:
         evaluation = _read_again(evaluation, _TIMES_READ, rates)
         machine = _read_again(machine, config.num_rounds, rates)
+        verified = _read_again(verified, 1, rates)
     evaluations = _num_evaluations(config)
     start = (_START_OF_JOB + _START_OF_RANK * processes) * rates.partition.start
     local = machines * machine.cpu
-    cpu = local + server.cpu + evaluations * evaluation.cpu + _verified(config, store) * rates.partition.hash_byte
+    cpu = local + server.cpu + evaluations * evaluation.cpu + verified.cpu
     cores = max(1, min(rates.cores, processes))
     # One process makes all evaluations, and none before the first round that is scored.
     before = _share_before_scores(config) * (local / cores + (server.cpu if beside else 0))
@@ -163,10 +165,12 @@ def predict(config: Config, size: GraphSize, costs: Costs, rates: Rates) -> Stag
     held = max(one.anonymous, (0 if config.evaluate.scratch else _logits(size)) + _TABLE_PER_NODE * size.nodes)
     table = 20 * size.nodes * speed.write_byte + _LOGITS * size.nodes * size.classes
     hashed = size.file_bytes + _verified(config, size.whole_bytes)
+    verified = StageCost(hashed * speed.hash_byte, 0, hashed)
     if _PREDICTING + held + one.mapped > rates.free_memory:
-        one = _read_again(one, _TIMES_READ, rates)
-    cpu = _START_PREDICTING * speed.start + one.cpu + hashed * speed.hash_byte + table
-    return StageCost(cpu, _PREDICTING + held, one.mapped + LIBRARIES_MAPPED, one.disk, waits=one.waits)
+        one, verified = _read_again(one, _TIMES_READ, rates), _read_again(verified, 1, rates)
+    cpu = _START_PREDICTING * speed.start + verified.cpu + one.cpu + table
+    waits = verified.waits + one.waits
+    return StageCost(cpu, _PREDICTING + held, one.mapped + LIBRARIES_MAPPED, one.disk, waits)
 
 
 def _read_again(cost: StageCost, times: float, rates: Rates) -> StageCost:

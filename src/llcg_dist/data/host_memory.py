@@ -1,5 +1,6 @@
-"""The memory that this process can have: the host's, or its control groups' where they are less."""
+"""The memory that this process can have: the host's, or its control groups' or its own limit where these are less."""
 
+import resource
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,11 +9,12 @@ _UNLIMITED_BYTES = 1 << 60
 
 
 def memory(root: Path = Path("/")) -> tuple[int, int]:
-    """(total, free) bytes of memory for this process: the host's, or its control groups' where they are less."""
+    """(total, free) bytes of memory for this process: the host's, or its control groups' or its own limit (ulimit -d)
+    where these are less."""
     lines = (line.split() for line in (root / "proc/meminfo").read_text().splitlines())
     meminfo = {words[0]: int(words[1]) * 1024 for words in lines}
     total, free = meminfo["MemTotal:"], meminfo["MemAvailable:"]
-    for limit, used in _cgroup_limits(root):
+    for limit, used in (*_cgroup_limits(root), *_own_limit(root)):
         total, free = min(total, limit), min(free, max(0, limit - used))
     return total, free
 
@@ -40,6 +42,13 @@ def _cgroup_limits(root: Path) -> Iterator[tuple[int, int]]:
                 yield limit, max(0, used - _read_stat(folder / "memory.stat", names[2]))
 
 
+def _own_limit(root: Path) -> Iterator[tuple[int, int]]:
+    """(limit, used) bytes of what this process may hold for itself (RLIMIT_DATA), where that is limited."""
+    limit, _ = resource.getrlimit(resource.RLIMIT_DATA)
+    if limit != resource.RLIM_INFINITY:
+        yield limit, 1024 * _read_stat(root / "proc/self/status", "VmData:")
+
+
 def _read_int(path: Path) -> int | None:
     """The number in a file; None if there is no such file, or it holds `max`."""
     try:
@@ -49,9 +58,9 @@ def _read_int(path: Path) -> int | None:
 
 
 def _read_stat(path: Path, key: str) -> int:
-    """The number after `key` in memory.stat; 0 if it is not there."""
+    """The number after `key` in a file of such lines; 0 if it is not there."""
     try:
         words = (line.split() for line in path.read_text().splitlines())
-        return next((int(value) for name, value in words if name == key), 0)
+        return next((int(found[1]) for found in words if found[:1] == [key]), 0)
     except (OSError, ValueError):
         return 0

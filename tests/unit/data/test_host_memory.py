@@ -1,5 +1,7 @@
-"""Memory is what the host has, or what the control groups of the process allow."""
+"""Memory is what the host has, or what the control groups of the process, or its own limit, allow."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 from llcg_dist.data.host_memory import memory
@@ -37,3 +39,14 @@ def test_a_control_group_of_version_1_limits_memory(tmp_path: Path) -> None:
         "sys/fs/cgroup/memory/job/memory.usage_in_bytes": str(5 * GB),
     }
     assert memory(host_files(tmp_path, MEMINFO | group)) == (4 * GB, 0)
+
+
+def test_a_process_that_may_hold_less_has_less() -> None:
+    code = (
+        "import resource; resource.setrlimit(resource.RLIMIT_DATA, (1 << 30, 1 << 30)); "
+        "from llcg_dist.data.host_memory import memory; print(*memory())"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    total, free = map(int, out.split())
+    assert total == GB
+    assert 0 < free < GB  # less what Python holds

@@ -66,7 +66,7 @@ def training_stages(algorithm: Algorithm, size: GraphSize, costs: Costs, rates: 
     own = server.anonymous + machines * machine.anonymous + (evaluation.anonymous if beside else 0)
     store = size.whole_bytes + (machines * machine.mapped if algorithm.trains_on_parts else 0)
     anonymous = _LAUNCHER + _IMPORTS + (processes + 1) * _OWN + own
-    verified = StageCost(_verified(config, store) * rates.partition.hash_byte, 0, _verified(config, store))
+    verified = _hashed(_verified(config, store), rates)
     if anonymous + store + evaluation.disk > rates.free_memory:
         evaluation = _read_again(evaluation, _TIMES_READ, rates)
         machine = _read_again(machine, config.num_rounds, rates)
@@ -77,8 +77,7 @@ def training_stages(algorithm: Algorithm, size: GraphSize, costs: Costs, rates: 
     cpu = local + server.cpu + evaluations * evaluation.cpu + verified.cpu
     cores = max(1, min(rates.cores, processes))
     # One process makes all evaluations, and none before the first round that is scored.
-    before = _share_before_scores(config) * (local / cores + (server.cpu if beside else 0))
-    in_turn = before + evaluations * evaluation.seconds + (0 if beside else server.cpu)
+    in_turn = _share_before_scores(config) * local / cores + server.cpu + evaluations * evaluation.seconds
     total = StageCost(
         start + cpu,
         anonymous,
@@ -164,8 +163,7 @@ def predict(config: Config, size: GraphSize, costs: Costs, rates: Rates) -> Stag
     one, speed = evaluate(config, size, costs, rates), rates.partition
     held = max(one.anonymous, (0 if config.evaluate.scratch else _logits(size)) + _TABLE_PER_NODE * size.nodes)
     table = 20 * size.nodes * speed.write_byte + _LOGITS * size.nodes * size.classes
-    hashed = size.file_bytes + _verified(config, size.whole_bytes)
-    verified = StageCost(hashed * speed.hash_byte, 0, hashed)
+    verified = _hashed(size.file_bytes + _verified(config, size.whole_bytes), rates)
     if _PREDICTING + held + one.mapped > rates.free_memory:
         one, verified = _read_again(one, _TIMES_READ, rates), _read_again(verified, 1, rates)
     cpu = _START_PREDICTING * speed.start + verified.cpu + one.cpu + table
@@ -177,6 +175,11 @@ def _read_again(cost: StageCost, times: float, rates: Rates) -> StageCost:
     """The same where memory does not hold all files: its own are read from disk so many times while it runs."""
     speed, read = rates.partition, times * cost.mapped
     return replace(cost, cpu=cost.cpu + read * speed.read_byte, waits=cost.waits + read * speed.read_wait)
+
+
+def _hashed(stored: int, rates: Rates) -> StageCost:
+    """The checksum of so many bytes."""
+    return StageCost(stored * rates.partition.hash_byte, 0, stored)
 
 
 def _verified(config: Config, stored: int) -> int:

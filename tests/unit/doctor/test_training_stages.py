@@ -124,7 +124,7 @@ def test_training_is_all_ranks_together_on_the_cores_that_there_are() -> None:
 def test_evaluations_follow_each_other_however_many_cores_there_are() -> None:
     """After the first four of six rounds, on eight cores for six processes."""
     large = stages_of(graph=size(nodes=10_000_000, edges=1_000_000), cores=8)
-    before = 4 / 6 * (4 * large[MACHINE].cpu / 6 + 6 * 0.02)
+    before = 4 / 6 * 4 * large[MACHINE].cpu / 6 + 6 * 0.02
     assert large[TRAIN].seconds == pytest.approx(before + 3 * large[EVALUATE].seconds)
 
 

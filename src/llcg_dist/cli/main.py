@@ -14,6 +14,7 @@ from llcg_dist.cli.settings import asks_for_settings, show_settings
 from llcg_dist.cli.usage import USAGE, WITH_SETTINGS
 from llcg_dist.config.keys import did_you_mean
 from llcg_dist.config.own_files import find_own_files
+from llcg_dist.data.host_memory import own_limit
 from llcg_dist.errors import UserError
 from llcg_dist.records.console import say, table
 from llcg_dist.records.starts import COMMAND_VARIABLE
@@ -24,6 +25,8 @@ from llcg_dist.records.starts import COMMAND_VARIABLE
 def main() -> None:
     """The console script `llcg`."""
     os.environ[COMMAND_VARIABLE] = shlex.join(["llcg", *sys.argv[1:]])
+    if own_limit() is not None:  # Arrow's own allocator reserves a gigabyte at once, as soon as it is imported
+        os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
     try:
         code = run(sys.argv[1:])
     except BrokenPipeError:  # the reader of a pipe (head, less) has closed it

@@ -14,9 +14,18 @@ def memory(root: Path = Path("/")) -> tuple[int, int]:
     lines = (line.split() for line in (root / "proc/meminfo").read_text().splitlines())
     meminfo = {words[0]: int(words[1]) * 1024 for words in lines}
     total, free = meminfo["MemTotal:"], meminfo["MemAvailable:"]
-    for limit, used in (*_cgroup_limits(root), *_own_limit(root)):
+    limits = [*_cgroup_limits(root)]
+    if own := own_limit():
+        limits.append((own, 1024 * _read_stat(root / "proc/self/status", "VmData:")))
+    for limit, used in limits:
         total, free = min(total, limit), min(free, max(0, limit - used))
     return total, free
+
+
+def own_limit() -> int | None:
+    """Bytes that this process may hold for itself (ulimit -d); None where they are not limited."""
+    limit, _ = resource.getrlimit(resource.RLIMIT_DATA)
+    return None if limit == resource.RLIM_INFINITY else limit
 
 
 def _cgroup_limits(root: Path) -> Iterator[tuple[int, int]]:
@@ -40,13 +49,6 @@ def _cgroup_limits(root: Path) -> Iterator[tuple[int, int]]:
             limit, used = _read_int(folder / names[0]), _read_int(folder / names[1])
             if limit is not None and used is not None and limit < _UNLIMITED_BYTES:
                 yield limit, max(0, used - _read_stat(folder / "memory.stat", names[2]))
-
-
-def _own_limit(root: Path) -> Iterator[tuple[int, int]]:
-    """(limit, used) bytes of what this process may hold for itself (RLIMIT_DATA), where that is limited."""
-    limit, _ = resource.getrlimit(resource.RLIMIT_DATA)
-    if limit != resource.RLIM_INFINITY:
-        yield limit, 1024 * _read_stat(root / "proc/self/status", "VmData:")
 
 
 def _read_int(path: Path) -> int | None:

@@ -1,7 +1,6 @@
 """Reading of the user's CSV, Parquet and .npy files, with errors that name the file, row and column."""
 
 import re
-import resource
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -125,21 +124,12 @@ def num_rows(path: Path) -> int:
     """Of a Parquet file, by its footer; 0 for others, which are read at once."""
     if path.suffix != ".parquet":
         return 0
-    try:
-        return int(_parquet().read_metadata(path).num_rows)
-    except Exception as error:
-        raise UserError(f"{path}: not a readable Parquet file ({one_line(error)})") from None
-
-
-def _parquet() -> Any:
-    """pyarrow.parquet. Arrow's own allocator reserves a gigabyte at once, which counts where a process may hold so much
-    only (ulimit -d): the system's is used there."""
-    import pyarrow
     import pyarrow.parquet
 
-    if resource.getrlimit(resource.RLIMIT_DATA)[0] != resource.RLIM_INFINITY:
-        pyarrow.set_memory_pool(pyarrow.system_memory_pool())
-    return pyarrow.parquet
+    try:
+        return int(pyarrow.parquet.read_metadata(path).num_rows)
+    except Exception as error:
+        raise UserError(f"{path}: not a readable Parquet file ({one_line(error)})") from None
 
 
 def _columns(path: Path, config: FilesConfig, example: Sequence[str]) -> list[str]:
@@ -147,8 +137,10 @@ def _columns(path: Path, config: FilesConfig, example: Sequence[str]) -> list[st
     if is_csv(path):
         columns = read_header(path, config, example)
     else:
+        import pyarrow.parquet
+
         # pandas also writes its unnamed index, which is no column of the user's.
-        columns = [name for name in _parquet().read_schema(path).names if not name.startswith("__index_level_")]
+        columns = [name for name in pyarrow.parquet.read_schema(path).names if not name.startswith("__index_level_")]
     if "" in columns:
         raise UserError(f"{path}: column {columns.index('') + 1} has no name (written with pandas? use index=False)")
     duplicates = [column for i, column in enumerate(columns) if column in columns[:i]]
@@ -160,12 +152,13 @@ def _columns(path: Path, config: FilesConfig, example: Sequence[str]) -> list[st
 def _read_parquet(path: Path, columns: list[str], cells: int | None) -> Iterator[pd.DataFrame]:
     """The rows in pieces of about so many cells, or all at once."""
     import pyarrow
+    import pyarrow.parquet
 
     if cells is None or num_rows(path) == 0:
-        yield _frame(_parquet().read_table(path, columns=columns))
+        yield _frame(pyarrow.parquet.read_table(path, columns=columns))
         return
     rows = max(1, cells // len(columns))
-    with _parquet().ParquetFile(path, buffer_size=1 << 20) as file:
+    with pyarrow.parquet.ParquetFile(path, buffer_size=1 << 20) as file:
         for group in range(file.num_row_groups):  # Arrow holds what it has read of a group until its iterator ends
             for batch in file.iter_batches(rows, row_groups=[group], columns=columns, use_threads=False):
                 yield _frame(pyarrow.Table.from_batches([batch]).select(columns))
@@ -180,9 +173,10 @@ def _frame(table: Any) -> pd.DataFrame:
 
 def _numeric_columns(path: Path, columns: Sequence[str]) -> list[str]:
     """Those of the columns of a Parquet file that hold numbers, told by its schema alone."""
+    import pyarrow.parquet
     import pyarrow.types as kinds
 
-    schema = _parquet().read_schema(path)
+    schema = pyarrow.parquet.read_schema(path)
     tests = (kinds.is_integer, kinds.is_floating, kinds.is_decimal)
     return [name for name in columns if any(test(schema.field(name).type) for test in tests)]
 

@@ -16,6 +16,7 @@ from llcg_dist.data.partition import ensure_store
 from llcg_dist.data.rows import Array
 from llcg_dist.data.store import read_shard
 from llcg_dist.errors import UserError
+from tests.helpers.jobs import finish, start
 
 NODES, EDGES = 300, 4000
 LITTLE = 1e-5
@@ -79,6 +80,20 @@ def test_pieces_make_the_same_store(kind: str, tmp_path: Path) -> None:
     assert graph.indices.tobytes() == indices.tobytes()
     assert graph.features.tobytes() == arrays["features"].astype(np.float32).tobytes()
     assert np.array_equal(graph.labels, arrays["labels"])
+
+
+@pytest.mark.parametrize(("limit", "allocator"), [("2 << 30", "system"), ("resource.RLIM_INFINITY", "mimalloc")])
+def test_arrow_reserves_nothing_where_a_process_may_hold_little(limit: str, allocator: str) -> None:
+    code = (
+        f"import resource, sys; resource.setrlimit(resource.RLIMIT_DATA, ({limit}, resource.RLIM_INFINITY))\n"
+        "from llcg_dist.cli.main import main\n"
+        "sys.argv = ['llcg', '--version']\n"
+        "try: main()\n"
+        "except SystemExit: pass\n"
+        "import pyarrow; print(pyarrow.default_memory_pool().backend_name)"
+    )
+    outcome = finish(start([sys.executable, "-c", code]))
+    assert outcome.out.splitlines()[-1] == allocator, outcome
 
 
 def test_an_unknown_node_is_found_in_any_piece(tmp_path: Path) -> None:

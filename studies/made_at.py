@@ -95,6 +95,7 @@ BENCHES = {
     "labor_curve": ("LABOR learns as neighbour sampling does", "python -m studies.labor_curve"),
     "sampling": ("Samplers", "python -m bench.sampling"),
     "parts": ("Scores by parts", "python -m studies.parts --data F"),
+    "stream_cuts": ("Cut edges of stream beside METIS", "python -m studies.parts --data F --cuts"),
     "stream_parts": ("Stream beside METIS", "python -m studies.parts --data F --ways stream metis"),
     "own_models": ("PyG modules, scores", "python -m studies.own_models --data F"),
     "own_model": ("PyG modules, time", "python -m bench.own_model"),

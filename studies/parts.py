@@ -2,12 +2,13 @@
 
     python -m studies.parts --data FOLDER [--seeds 5] [--ways stream metis] [--graphs computers "homophily 0.5"]
                             [--workers 2] [--out runs/parts]
+    python -m studies.parts --data FOLDER --cuts
 
 Four graphs, eight machines, 25 rounds, with the settings of studies.accuracy. Every seed has parts of its own, so that
 no score hangs on one cut. Scores are with the METIS of this environment (partition.backend=auto), cut, balance and
 skew with every library's that is installed. FOLDER holds Amazon/, Planetoid/ and Hetero/ as PyG's classes expect them.
 Finished runs are kept (studies/pool.py). All ways and graphs go to one table of docs/studies/performance.md, and stream
-beside METIS to another.
+beside METIS to another. With --cuts nothing is trained: the edges that stream cuts beside METIS, on WordNet too.
 """
 
 import argparse
@@ -28,9 +29,12 @@ from studies.accuracy_grid import COMMON, FIRST_SEED, FOLDERS, FOUR, GRAPHS
 from studies.accuracy_tables import difference, paired
 from studies.pool import run_all
 from studies.real_graphs import mean_std
+from studies.wordnet import settings as wordnet_settings
 
 METHODS = ("psgd_pa", "llcg", "llcg_plus")
-STREAM, METIS = "stream", "metis"
+STREAM, METIS, WORDNET = "stream", "metis", "wordnet"
+MOST_CUT = 1.25
+"""Cut edges of stream, in terms of METIS's."""
 WAYS = {
     METIS: ["partition=metis"],  # llcg_plus alone would bring clusters
     STREAM: ["partition=stream"],
@@ -54,6 +58,8 @@ class Study:
     out: Path
 
     def settings(self, graph: str, way: str) -> list[str]:
+        if graph == WORDNET:
+            return [*COMMON, *wordnet_settings(self.data / WORDNET), *WAYS[way]]
         root = [f"dataset.root='{self.data / FOLDERS[graph]}'"] if graph in FOLDERS else []
         return [*COMMON, *GRAPHS[graph], *root, *WAYS[way]]
 
@@ -90,7 +96,11 @@ def main() -> None:
     parser.add_argument("--graphs", nargs="+", choices=FOUR, default=list(FOUR))
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--out", type=Path, default=Path("runs/parts"))
+    parser.add_argument("--cuts", action="store_true", help="cut edges of stream and METIS, on real graphs")
     given = parser.parse_args()
+    if given.cuts:
+        publish_cuts(given.data)
+        return
     seeds = range(FIRST_SEED, FIRST_SEED + given.seeds)
     study = Study(given.graphs, given.ways, seeds, given.data, given.out)
     run_all(study.runs(), given.workers)
@@ -99,6 +109,22 @@ def main() -> None:
         publish("stream_parts", stream_table(scores, given.graphs), stream_claims(scores, given.graphs))
     if set(given.ways) == set(WAYS) and set(given.graphs) == set(FOUR):
         publish("parts", _parts_table(study, scores), [])
+
+
+def publish_cuts(data: Path) -> None:
+    """Cut edges of stream and of every METIS there is: parts of eight, one seed."""
+    study = Study(FOUR, [], range(1), data, Path())
+    rows, claims = [], []
+    for graph in (*FOUR, WORDNET):
+        cut = {STREAM: _cut_share(study.settings(graph, STREAM))}
+        for backend in BACKENDS:
+            cut[backend] = _cut_share([*study.settings(graph, METIS), f"partition.backend={backend}"])
+        over = [cut[STREAM] / cut[backend] for backend in BACKENDS]
+        rows.append([graph, *(f"{share:.1f}" for share in cut.values()), " / ".join(f"{ratio:.2f}" for ratio in over)])
+        claims.append(Claim(f"{graph}: cut edges, stream over METIS", Spread.of([max(over)]), at_most=MOST_CUT))
+    names = " / ".join(BACKENDS)
+    head = ["graph", "stream, %", *(f"METIS ({backend}), %" for backend in BACKENDS), f"stream over {names}"]
+    publish("stream_cuts", table(head, rows), claims)
 
 
 def stream_table(scores: Scores, graphs: Sequence[str]) -> str:
@@ -148,6 +174,10 @@ def _quality(settings: list[str]) -> list[str]:
     found = PartitionQuality.of(graph, assignment, num_parts)
     cut, skew = 100 * found.cut_share, 100 * found.worst_label_skew
     return [f"{cut:.1f}", f"{found.largest_part:.2f}", f"{skew:.0f}", f"{seconds:.1f}"]
+
+
+def _cut_share(settings: list[str]) -> float:
+    return float(_quality(settings)[0])
 
 
 def _test_score(run_dir: Path) -> float:

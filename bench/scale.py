@@ -8,7 +8,8 @@ cut by METIS beside it where memory is enough, trained for six rounds with evalu
 that a user types. Then the graph of 1/4 is cut into 2, 4 and 8 parts, to see what a machine holds of it.
 
 What a stage costs is kept as soon as it is known, and the files of a size until all of its stages are: the same command
-goes on after a kill. The full size needs 5 GB of disk, ten times it 45 GB. Default: half an hour; ten times: two hours.
+goes on after a kill. The full size needs 5 GB of disk, ten times it 45 GB. Default: a quarter of an hour; ten times:
+forty minutes.
 With --predict only `llcg doctor` is asked again about these sizes, and compared with what was measured of them before.
 With --scratch the hidden states of an evaluation are on disk, with --memory all of it runs on a host with so much
 memory (bench/confined.py).
@@ -57,6 +58,9 @@ def main() -> None:
         *([f"on a host of {arguments.memory:g} GB"] if arguments.memory else []),
     ]
     KERNELS.load()  # compiled before anything is timed
+    missing = [str(factor) for factor in arguments.sizes if str(factor) not in figures["sizes"]]
+    if arguments.predict and missing:
+        parser.error(f"--predict: {', '.join(missing)} was not measured yet; leave --predict out")
     for factor in arguments.sizes:
         sized = Sized(factor, arguments.folder, arguments.store, arguments.scratch)
         found = {

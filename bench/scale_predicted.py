@@ -26,9 +26,12 @@ _OF_PARTITION = {
     "write the parts": "write the parts",
 }
 """{stage of doctor: of bench.scale}."""
-_ABOUT = """What `llcg doctor --stages` predicts before the first stage, what is then measured, and the ratio of both.
+_ABOUT = """What `llcg doctor --stages` predicts, what is measured, and the ratio of both. Constants of its model were
+fitted to these same measurements, on this host: the table says how well the model describes them, and not yet how well
+it predicts another graph or host. Predictions were made again after that, on the same files (`--predict`).
 Time is by the clock where nothing else ran on the host, else in seconds of CPU; memory is anonymous, that of mapped
-files apart; what stages of less than a second hold is not seen."""
+files apart; what stages of less than a second hold is not seen. Where memory does not hold all files, how much of them
+is there at a time is shown, and not judged."""
 _DISTURBED = "CPU s"
 _BY_THE_CLOCK = "s"
 

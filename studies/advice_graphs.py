@@ -6,6 +6,7 @@ import numpy as np
 
 from llcg_dist.config.compose import load_config, quoted_override
 from llcg_dist.data.datasets import load_dataset
+from studies.wordnet import WORDNET
 from studies.wordnet import settings as wordnet_settings
 
 _GENERATED = "dataset=synthetic"
@@ -28,7 +29,7 @@ def graphs(data: Path, out: Path) -> dict[str, list[str]]:
         "Computers, features dealt out": _dealt_out(computers, out / "dealt_out"),
         "half of Tolokers": ["dataset=heterophilous", "dataset.name=Tolokers", "dataset.split=4",
                              _root(data / "Hetero"), "dataset.subset=6000", "dataset.seed=3"],
-        "a third of WordNet": [*wordnet_settings(data / "wordnet"), "dataset.subset=40000", "dataset.seed=3"],
+        "a third of WordNet": [*wordnet_settings(data / WORDNET), "dataset.subset=40000", "dataset.seed=3"],
     }  # fmt: skip
 
 

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from llcg_dist.config.compose import quoted_override
+from studies.wordnet import WORDNET
 from studies.wordnet import settings as wordnet_settings
 
 PRODUCTS = 2_449_029
 """Nodes of ogbn-products, whose degree, features and classes the generated graphs have."""
 SIZES = {"1/64": PRODUCTS // 64, "1/16": PRODUCTS // 16, "1/8": PRODUCTS // 8}
-WORDNET = "wordnet"
 TASKS: dict[str, list[str]] = {
     "plain": [],
     "clear": ["dataset.signal=0.4"],

@@ -7,9 +7,9 @@ from pathlib import Path
 from llcg_dist.config.compose import load_config, quoted_override
 from studies.accuracy_grid import COMMON, FOLDERS
 from studies.accuracy_grid import GRAPHS as SMALL_GRAPHS
+from studies.wordnet import WORDNET
 from studies.wordnet import settings as wordnet_settings
 
-WORDNET = "wordnet"
 GRAPHS = (*SMALL_GRAPHS, WORDNET)
 REAL = (*FOLDERS, WORDNET)
 TUNING_SEEDS = range(0, 5)

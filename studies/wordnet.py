@@ -23,6 +23,9 @@ from llcg_dist.data.rows import Array
 from llcg_dist.errors import UserError
 from llcg_dist.records.console import say
 
+WORDNET = "wordnet"
+"""What studies call it, and its folder beside the other graphs."""
+
 SOURCE = Path("/usr/share/wordnet")
 FILES = {"n": "data.noun", "v": "data.verb", "a": "data.adj", "r": "data.adv"}
 _SATELLITE = "s"

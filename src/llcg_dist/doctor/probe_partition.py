@@ -41,7 +41,7 @@ _BYTES = 1 << 26
 """Bytes that are written, copied and hashed."""
 _NEW_PAGE = 1.5e-9
 """CPU seconds of a byte for which the kernel has to find a page first: gigabytes are written into new ones, these few
-bytes are not. Measured by bench.scale at one and four times ogbn-products' size."""
+bytes are not. Fitted to bench.scale at one and four times ogbn-products' size."""
 _COMMUNITIES = 32
 _CLUSTERS = 16
 """Clusters that the neighbours of a node are in."""

@@ -159,7 +159,7 @@ def cut(size: GraphSize, config: PartitionConfig, speed: PartitionRates) -> Stag
 
 def cut_by_stream(size: GraphSize, speed: PartitionRates) -> StageCost:
     """Six passes of label propagation, twice where clusters are still many, their graph, METIS, and restreaming; how
-    much later passes take of the first is what bench.scale measured from 1/4 to four times ogbn-products' size."""
+    much later passes take of the first was timed once, on graphs of 1/4, one and four times ogbn-products' size."""
     twice = size.entries > _MERGED_AT_ONCE
     of_entry = (4.9 + 4.1 * twice) * speed.merge + 3.5 * speed.contract + 2 * speed.restream
     coarse = 0 if twice else round(_COARSE_ENTRIES * size.entries)

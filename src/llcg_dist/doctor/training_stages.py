@@ -43,13 +43,14 @@ _SERVER_PER_NODE = 8
 _COPIES_OF_STEP = 3
 """What the server's allocator keeps of correction steps, in terms of what one needs: batches differ."""
 _LARGER = 1.4
-"""How much longer an evaluation takes than the drawn graph says, which is smaller: measured by bench.scale, 1.3 at 1/4
+"""How much longer an evaluation takes than the drawn graph says, which is smaller: fitted to bench.scale, 1.3 at 1/4
 of ogbn-products' size, 1.4 at all of it, and 1.6 at four times of it."""
 _LOGITS = 16e-9
 """CPU seconds of a logit, until it is a class and a probability in a table, and counted with its class."""
 _TIMES_READ = 2.3
-"""How often an evaluation reads its files where memory does not hold them: measured at ten times ogbn-products' size on
-14 GB, 42 GB of 18. A machine reads its part once a round then."""
+"""How often an evaluation reads its files where memory does not hold them: about 42 GB of 18 at ten times
+ogbn-products' size on 14 GB, reckoned from 20 seconds of one. A machine reads its part once a round then, by its CPU
+time there."""
 _START_OF_JOB, _START_OF_RANK, _START_PREDICTING = 4.0, 0.3, 3.2
 """CPU seconds in terms of what `llcg` takes to begin: launcher and imports; each rank; `llcg predict`, with its end."""
 

@@ -82,9 +82,10 @@ class Heartbeat:
         self.loss_key: str | None = None
         """Where the server says from which process of this rank on it is not given up."""
         self._is_given_up = False
+        self._beats = 0
         self._done = threading.Event()
         # The store call itself can hang where a network is cut, hence one thread to beat and one to judge.
-        self._threads = [threading.Thread(target=work, daemon=True) for work in (self._beat, self._judge)]
+        self._threads = [threading.Thread(target=work, daemon=True) for work in (self._keep_beating, self._judge)]
 
     def start(self) -> None:
         for thread in self._threads:
@@ -108,23 +109,26 @@ class Heartbeat:
         """Which process of a rank it is; its beats are apart from those of the processes before."""
         self._incarnations[rank] = number
 
-    def _beat(self) -> None:
-        count = 0
-        while not self._done.wait(self._limits.beat_interval if count else 0):
-            count += 1
+    def _keep_beating(self) -> None:
+        while not self._done.wait(self._limits.beat_interval if self._beats else 0):
             try:
-                own = f"{count} {progress.report().encode()}"
-                self._store.set(self._key(self._rank), own)
-                self._hear(self._rank, own.encode())
-                for other in self._names:
-                    if self._store.check([self._key(other)]):
-                        self._hear(other, self._store.get(self._key(other)))
-                if self.loss_key and self._store.check([self.loss_key]):
-                    first_wanted = int(self._store.get(self.loss_key))
-                    self._is_given_up = first_wanted > self._incarnations.get(self._rank, 0)
-                self._store_answered = time.monotonic()
+                self.beat()
             except RuntimeError as error:  # torch raises its DistNetworkError and kin from RuntimeError
                 log.warning("heartbeat: %s", str(error).splitlines()[0])
+
+    def beat(self) -> None:
+        """Writes this rank's next beat and reads those of the watched ranks."""
+        self._beats += 1
+        own = f"{self._beats} {progress.report().encode()}"
+        self._store.set(self._key(self._rank), own)
+        self._hear(self._rank, own.encode())
+        for other in self._names:
+            if self._store.check([self._key(other)]):
+                self._hear(other, self._store.get(self._key(other)))
+        if self.loss_key and self._store.check([self.loss_key]):
+            first_wanted = int(self._store.get(self.loss_key))
+            self._is_given_up = first_wanted > self._incarnations.get(self._rank, 0)
+        self._store_answered = time.monotonic()
 
     def _hear(self, rank: int, beat: bytes) -> None:
         if rank in self._heard:  # not forgotten meanwhile

@@ -5,26 +5,23 @@ is looked up for a neighbour is then as far away in memory. Only some of its nod
 enough.
 """
 
-import hashlib
 import math
-import os
 import resource
 import tempfile
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 
-from llcg_dist.data.array_writer import ArrayWriter
 from llcg_dist.data.csr import Topology, index_dtype, require_undirected_csr
 from llcg_dist.data.cut import cut_edge_counts
 from llcg_dist.data.external_csr import ExternalCsr
 from llcg_dist.data.graph import Graph, induced_topology
 from llcg_dist.data.metis import WeightedGraph
-from llcg_dist.data.rows import Array, first_nonfinite
+from llcg_dist.data.rows import Array
 from llcg_dist.data.stream import KERNELS, STREAM_METIS
 from llcg_dist.data.workspace import Workspace
+from llcg_dist.doctor.probe_files import cpu_seconds, file_rates, middle_look
 from llcg_dist.doctor.rates import PartitionRates
 from llcg_dist.doctor.sizes import GraphSize
 
@@ -37,26 +34,11 @@ of larger graphs do."""
 _ENTRIES_OF_PASS = 1 << 20
 """Entries that a pass of partition=stream looks at: it allocates nothing."""
 _EDGES_OF_METIS = 1 << 19
-_BYTES = 1 << 26
-"""Bytes that are written, copied and hashed."""
-_NEW_PAGE = 1.5e-9
-"""CPU seconds of a byte for which the kernel has to find a page first: gigabytes are written into new ones, these few
-bytes are not. Fitted to bench.scale at one and four times ogbn-products' size."""
 _COMMUNITIES = 32
 _CLUSTERS = 16
 """Clusters that the neighbours of a node are in."""
 _METIS_PROCESS = 0.2
 """CPU seconds of a process that has imported what METIS needs."""
-
-
-def cpu_seconds(work: Callable[[], object], repeats: int = 2) -> float:
-    """The shortest of some repeats: whatever else the host does makes them longer."""
-    taken = []
-    for _ in range(repeats):
-        started = time.process_time()
-        work()
-        taken.append(time.process_time() - started)
-    return max(min(taken), 1e-9)
 
 
 def drawn_graph(num_nodes: int, degree: float, entries: int) -> tuple[Graph, int]:
@@ -78,66 +60,27 @@ def measure_partition(
     num_nodes = max(_CLUSTERS, min(size.nodes, _MOST_NODES))
     graph, rows = drawn_graph(num_nodes, size.degree, min(size.entries, _ENTRIES))
     entries, assignment = len(graph.indices), (np.arange(num_nodes) % num_parts).astype(np.int32)
+    num_edges = max(1, min(size.edges, _ENTRIES))
+
+    def look(folder: Path) -> dict[str, float]:
+        edges, _ = _edge_rates(num_edges, size.degree, folder)
+        return {
+            **file_rates(folder),
+            **edges,
+            "check_entry": cpu_seconds(lambda: require_undirected_csr(graph.indptr, graph.indices, _accept)) / entries,
+            "count_entry": cpu_seconds(lambda: cut_edge_counts(graph, assignment, num_parts)) / entries,
+            "induce_entry": _inducing(graph, num_nodes, rows),
+            **_stream_rates(graph, assignment, num_parts),
+        }
+
     with tempfile.TemporaryDirectory(prefix=".llcg-probe-", dir=scratch) as folder:
-        files = _file_rates(Path(folder))
-        edges, _ = _edge_rates(max(1, min(size.edges, _ENTRIES)), size.degree, Path(folder) / "sorted")
+        rates = middle_look(look, Path(folder))
         metis = _metis(size, num_parts, Path(folder)) if with_metis else 0.0
-    return PartitionRates(
-        start=start,
-        **files,
-        **edges,
-        check_entry=cpu_seconds(lambda: require_undirected_csr(graph.indptr, graph.indices, _accept)) / entries,
-        count_entry=cpu_seconds(lambda: cut_edge_counts(graph, assignment, num_parts)) / entries,
-        induce_entry=_inducing(graph, num_nodes, rows),
-        **_stream_rates(graph, assignment, num_parts),
-        metis_entry=metis,
-    )
+    return PartitionRates(start=start, metis_entry=metis, **rates)
 
 
 def _accept(holds: bool, rule: str) -> None:
     """The drawn graph is directed and has duplicates: the checks shall run to their end."""
-
-
-def _file_rates(folder: Path) -> dict[str, float]:
-    rng = np.random.default_rng(0)
-    rows = rng.standard_normal((_BYTES // 400, 100), dtype=np.float32)
-    path = folder / "rows.npy"
-
-    def write() -> None:
-        writer = ArrayWriter(path, rows.dtype, rows.shape[1:])
-        writer.append(rows)
-        writer.finish()
-
-    written = cpu_seconds(write)
-    began = time.perf_counter()
-    with path.open("rb") as file:
-        os.fsync(file.fileno())
-    synced = time.perf_counter() - began
-    read_byte, read_wait = _reading(path, rng.permutation(len(rows)))
-    mapped = np.load(path, mmap_mode="r")
-    picked = np.arange(0, len(rows), 2)
-    return {
-        "draw_number": cpu_seconds(lambda: rng.standard_normal(rows.shape, dtype=np.float32)) / rows.size,
-        "hash_byte": cpu_seconds(lambda: hashlib.sha256(rows.data)) / rows.nbytes,
-        "write_byte": written / rows.nbytes + _NEW_PAGE,
-        "disk_byte": synced / rows.nbytes,
-        "read_byte": read_byte,
-        "read_wait": read_wait,
-        "scan_value": cpu_seconds(lambda: first_nonfinite(mapped)) / rows.size,
-        "copy_byte": cpu_seconds(lambda: mapped[picked]) / (len(picked) * 400),
-    }
-
-
-def _reading(path: Path, rows: Array) -> tuple[float, float]:
-    """(CPU seconds, seconds by the clock besides) of a byte of these rows, none of which is in memory."""
-    with path.open("rb") as file:
-        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-    mapped = np.load(path, mmap_mode="r")
-    began, computed = time.perf_counter(), time.process_time()
-    read = mapped[rows]
-    computed = time.process_time() - computed
-    waited = max(0.0, time.perf_counter() - began - computed)
-    return computed / read.nbytes, waited / read.nbytes
 
 
 def _edge_rates(num_edges: int, degree: float, folder: Path) -> tuple[dict[str, float], Topology]:
@@ -146,7 +89,6 @@ def _edge_rates(num_edges: int, degree: float, folder: Path) -> tuple[dict[str, 
 
     from llcg_dist.data.datasets.nodes import NodeIds
 
-    folder.mkdir()
     rng = np.random.default_rng(0)
     num_nodes = max(_COMMUNITIES, round(2 * num_edges / max(1.0, degree)))
     src = rng.integers(num_nodes, size=num_edges, dtype=np.int32)
@@ -212,7 +154,7 @@ def _stream_rates(graph: Graph, assignment: Array, num_parts: int) -> dict[str, 
 
 def _metis(size: GraphSize, num_parts: int, folder: Path) -> float:
     """pymetis', whose process has little to import; DGL's is the same METIS."""
-    _, topology = _edge_rates(max(1, min(size.edges, _EDGES_OF_METIS)), size.degree, folder / "metis")
+    _, topology = _edge_rates(max(1, min(size.edges, _EDGES_OF_METIS)), size.degree, folder)
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     ones = np.ones(len(topology.indices), np.int64)
     indptr, indices = (array.astype(np.int64) for array in (topology.indptr, topology.indices))

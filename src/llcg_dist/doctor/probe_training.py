@@ -16,7 +16,7 @@ from llcg_dist.data.graph import TEST, TRAIN, VAL, Graph
 from llcg_dist.data.views import GraphView
 from llcg_dist.doctor.batches import expected_batch
 from llcg_dist.doctor.plan import Costs, costs_of
-from llcg_dist.doctor.probe_partition import cpu_seconds
+from llcg_dist.doctor.probe_files import cpu_seconds
 from llcg_dist.doctor.rates import TrainingRates
 from llcg_dist.doctor.sizes import GraphSize
 from llcg_dist.models import build_model

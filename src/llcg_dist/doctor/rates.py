@@ -16,12 +16,16 @@ class PartitionRates:
     """A checksum (sha256)."""
     write_byte: float
     """A byte into a file, as far as the kernel's cache."""
+    new_page: float
+    """What of that is for a page that no process had lately; what sorts edges was measured without."""
     disk_byte: float
     """A byte from there to the disk, by the clock."""
     read_byte: float
     """A byte of rows here and there in a mapped file that is not in memory."""
     read_wait: float
     """What it waits for the disk then, by the clock."""
+    page_byte: float
+    """A byte of memory that the kernel has to find a page for."""
     draw_number: float
     """A random number, where the graph is generated."""
     scan_value: float

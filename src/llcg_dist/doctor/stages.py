@@ -103,14 +103,16 @@ def ingest(size: GraphSize, rates: Rates) -> StageCost:
         + (3 if converts else 2) * size.values * speed.scan_value
         + written * speed.write_byte
         + size.edges * speed.add_edge
+        + (8 * size.entries + size.topology_bytes) * speed.new_page
         + size.entries * (speed.sort_entry * math.log2(together + 2) + speed.check_entry)
     )
     held = max(distributed, sorted_, checked, labels)
     mapped = features + max(size.edge_bytes, size.topology_bytes) + LIBRARIES_MAPPED
     buckets = 8 * size.entries
     waits = 0.0
-    if _process(size) + held + mapped + buckets > rates.free_memory:  # they are read from the disk, not from memory
-        cpu, waits = cpu + buckets * speed.read_byte, buckets * speed.read_wait
+    if _process(size) + held + mapped + buckets > rates.free_memory:  # what is read comes from the disk
+        read = buckets + 2 * size.file_bytes  # for their checksums, and for what is in them
+        cpu, waits = cpu + read * speed.read_byte, read * speed.read_wait
     disk = max(buckets, size.topology_bytes) + written
     if size.is_drawn:  # both ends and the class of an edge are drawn one after the other, and kept until it is whole
         cpu += speed.draw_number * (_DRAWN_FOR_EDGE * size.edges + size.values)

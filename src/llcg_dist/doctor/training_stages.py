@@ -42,9 +42,8 @@ _SERVER_PER_NODE = 8
 """Of the server, which takes few steps."""
 _COPIES_OF_STEP = 3
 """What the server's allocator keeps of correction steps, in terms of what one needs: batches differ."""
-_LARGER = 1.4
-"""How much longer an evaluation takes than the drawn graph says, which is smaller: fitted to bench.scale, 1.3 at 1/4
-of ogbn-products' size, 1.4 at all of it, and 1.6 at four times of it."""
+_LARGER = 1.25
+"""How much longer an evaluation takes than the drawn graph says, which is smaller: fitted to bench.scale."""
 _LOGITS = 16e-9
 """CPU seconds of a logit, until it is a class and a probability in a table, and counted with its class."""
 _TIMES_READ = 2.3
@@ -72,18 +71,18 @@ def training_stages(algorithm: Algorithm, size: GraphSize, costs: Costs, rates: 
         evaluation = _read_again(evaluation, _TIMES_READ, rates)
         machine = _read_again(machine, config.num_rounds, rates)
         verified = _read_again(verified, 1, rates)
-    evaluations = _num_evaluations(config)
     start = (_START_OF_JOB + _START_OF_RANK * processes) * rates.partition.start
     local = machines * machine.cpu
-    cpu = local + server.cpu + evaluations * evaluation.cpu + verified.cpu
+    cpu = local + server.cpu + _num_evaluations(config) * evaluation.cpu + verified.cpu
     cores = max(1, min(rates.cores, processes))
-    # One process makes all evaluations, and none before the first round that is scored.
-    in_turn = _share_before_scores(config) * local / cores + server.cpu + evaluations * evaluation.seconds
+    computing = local / cores + server.cpu
+    evaluating = _left_to_evaluate(config, evaluation, cores / processes * computing if beside else 0.0)
+    seconds = start + verified.seconds / cores + computing + evaluating  # nothing runs beside the imports
     total = StageCost(
         start + cpu,
         anonymous,
         store + 2 * LIBRARIES_MAPPED,
-        waits=start - start / cores + max(0.0, in_turn - cpu / cores),  # nothing runs beside the imports
+        waits=max(0.0, seconds - (start + cpu) / cores),
         cores=cores,
     )
     share = _OWN + _IMPORTS // (processes + 2)
@@ -144,11 +143,12 @@ def server_steps(algorithm: Algorithm) -> int:
 
 def evaluate(config: Config, size: GraphSize, costs: Costs, rates: Rates) -> StageCost:
     """One pass over the whole graph, by one core; hidden states are in memory, or in files of evaluate.scratch."""
-    cpu = _LARGER * (size.nodes * rates.training.evaluate_node + size.entries * rates.training.evaluate_entry)
     held, in_memory = (
         costs.evaluation_bytes(size.nodes, size.edges, settings)
         for settings in (config.evaluate, replace(config.evaluate, scratch=None))
     )
+    computed = size.nodes * rates.training.evaluate_node + size.entries * rates.training.evaluate_entry
+    cpu = _LARGER * computed + in_memory * rates.partition.page_byte
     on_disk = in_memory - held
     scored = _SCORED_PER_NODE * size.nodes + (0 if config.evaluate.scratch else _logits(size))
     return StageCost(cpu, max(held + _BYTES_PER_NODE * size.nodes, scored), size.whole_bytes + on_disk, on_disk)
@@ -206,6 +206,13 @@ def _share_before_scores(config: Config) -> float:
     """Of the rounds: those until the first that is scored."""
     every = config.evaluate.every
     return min(1.0, every / config.num_rounds) if isinstance(every, int) and every else 0.0
+
+
+def _left_to_evaluate(config: Config, evaluation: StageCost, beside: float) -> float:
+    """Seconds of all evaluations, which one process makes one after the other, but for those that it has while the
+    machines compute, of `beside` in all: none before the first round that is scored."""
+    meanwhile = (1 - _share_before_scores(config)) * beside
+    return max(0.0, _num_evaluations(config) * evaluation.seconds - meanwhile)
 
 
 def _num_evaluations(config: Config) -> int:

@@ -50,6 +50,20 @@ def test_ingest_sorts_checks_and_hashes() -> None:
     assert cost.disk == 8 * 20_000  # the buckets
 
 
+def test_files_that_memory_does_not_hold_are_read_from_disk_twice_and_buckets_once() -> None:
+    given_files = size(file_bytes=200_000)
+    held, read = (
+        ingest(given_files, rates(read_byte=1e-6, read_wait=3e-6, free_memory=free)) for free in (1 << 40, 1 << 20)
+    )
+    assert held.seconds == 0
+    assert read.cpu == pytest.approx((8 * 20_000 + 2 * 200_000) * 1e-6)
+    assert read.waits == pytest.approx(3 * read.cpu)
+
+
+def test_new_pages_are_found_for_buckets_and_topology() -> None:
+    assert ingest(size(), rates(new_page=1e-6)).cpu == pytest.approx((8 * 20_000 + TOPOLOGY) * 1e-6)
+
+
 def test_features_of_another_type_are_written_while_the_graph_is_loaded() -> None:
     speed = rates(write_byte=1e-6)
     converted = size(stored_bytes=2)

@@ -5,10 +5,10 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 out=runs/demo
 rm -rf "$out"
-llcg partition "$@"
+llcg partition experiment=demo "$@"
 for method in single full_sync ggs llcg subgraph_approx psgd_pa server_only; do
   printf '\n== %s\n' "$method"
-  llcg train algorithm="$method" run_dir="$out/$method" "$@"
+  llcg train experiment=demo algorithm="$method" run_dir="$out/$method" "$@"
 done
 printf '\n'
 llcg report "$out"

@@ -15,7 +15,9 @@ def final_score(tmp_path: Path, *overrides: str) -> float:
     scores = []
     for seed in SEEDS:
         run_dir = tmp_path / "-".join([*overrides, str(seed)]).replace("/", "_")
-        train_in_process(*overrides, f"seed={seed}", f"partition.root={tmp_path}/parts", f"run_dir='{run_dir}'")
+        train_in_process(
+            "experiment=demo", *overrides, f"seed={seed}", f"partition.root={tmp_path}/parts", f"run_dir='{run_dir}'"
+        )
         scores.append(summary(run_dir)["final_val_score"])
     return statistics.mean(scores)
 

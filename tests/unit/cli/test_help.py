@@ -111,7 +111,7 @@ def test_the_page_that_is_generated_is_shown_by_a_command_of_its_own(
 
 @pytest.mark.parametrize(
     ("topic", "beginning"),
-    [("docs/guides/graph.md", "# "), ("doctor", "usage: llcg doctor"), ("experiment", "experiment=figures/fig10_mlp ")],
+    [("docs/guides/graph.md", "# "), ("doctor", "usage: llcg doctor"), ("experiment", "experiment=demo ")],
 )
 def test_what_else_is_a_topic(topic: str, beginning: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["help", topic]) == 0

@@ -44,7 +44,7 @@ def test_the_groups_are_there() -> None:
     assert wanted <= set(OPTIONS)
 
 
-def test_the_defaults_make_the_demo() -> None:
+def test_the_defaults_are_llcg_on_a_generated_graph() -> None:
     assert (DEFAULT.dataset.name, DEFAULT.algorithm.name, DEFAULT.partition.method) == ("synthetic", "llcg", "metis")
     assert (DEFAULT.model.name, DEFAULT.model.layers, DEFAULT.model.hidden) == ("sage", 2, 64)
     assert (DEFAULT.algorithm.rho, DEFAULT.algorithm.S, DEFAULT.algorithm.batchnorm_stats) == (1.1, 1, "recalibrate")

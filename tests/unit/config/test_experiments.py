@@ -117,7 +117,8 @@ def test_an_unknown_choice_is_answered_with_the_nearest(override: str, beginning
 def test_the_choices_include_sub_folders_in_one_short_line() -> None:
     message = refusal(["experiment=table1/arxiv"])
     assert all(f" {folder}/" in message for folder in ("figures", "paper", "real")), message
-    assert ", tiny; llcg help experiment lists all" in message
+    assert all(f", {name}," in message for name in ("demo", "tiny"))
+    assert "; llcg help experiment lists all" in message
     assert len(message) < 400
 
 

@@ -40,6 +40,7 @@ def _together(chosen: Curve, tried: Config) -> dict[str, Any]:
     steps = tried.algorithm
     return {
         **_presets(chosen),
+        "cluster.num_machines": tried.cluster.num_machines,
         "algorithm.K": steps.K,
         "algorithm.rho": steps.rho,
         "algorithm.S": steps.S,

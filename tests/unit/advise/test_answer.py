@@ -46,6 +46,7 @@ def test_several_machines_where_they_win() -> None:
     advice = found(several_sooner=True)
     assert advice.settings == {
         "algorithm": "llcg_plus",
+        "cluster.num_machines": 4,
         "algorithm.K": 32.0,
         "algorithm.rho": 1.1,
         "algorithm.S": 4,

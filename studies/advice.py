@@ -3,7 +3,7 @@
     python -m studies.advice --data FOLDER [--graphs "six classes" ...] [--workers 1] [--out runs/advice]
                              [key=value ...]
 
-On each graph the grid is trained (one machine with batches of B and of P x B; LLCG on three kinds of parts, with K of 8
+The grid is trained on all (one machine with batches of B and of P x B; LLCG on three kinds of parts, with K of 8
 and of 32, corrected after and beside; plain averaging), then `llcg advise` is asked, and what it advises is trained.
 All are compared by the cluster time to 97 % of one machine's best validation score, P = 8, links of 1,000 Mbit/s. The
 advice holds where it takes at most 1.3 times as long as the best of the grid, or says "one machine" where one machine
@@ -67,25 +67,39 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--out", type=Path, default=Path("runs/advice"))
     arguments, overrides = parser.parse_known_args()
+    chosen = {
+        name: settings
+        for name, settings in graphs(arguments.data, arguments.out).items()
+        if not arguments.graphs or name in arguments.graphs
+    }
+    places = {name: arguments.out / name.replace(" ", "_").replace(",", "") for name in chosen}
+    common = {
+        name: [*settings, *ASKED, quoted_override("partition.root", str(places[name] / "partitions")), *overrides]
+        for name, settings in chosen.items()
+    }
+    cells = {
+        (name, cell): (places[name] / "grid" / str(number), [*common[name], *_QUIET, *of])
+        for name in chosen
+        for number, (cell, of) in enumerate(grid().items())
+    }
+    run_all(dict(cells.values()), arguments.workers)
+    advice = {name: asked(places[name] / "advice.json", common[name]) for name in chosen}
+    run_all(
+        {
+            places[name] / ADVISED: [*common[name], *_QUIET, *_settings(found), _rounds(_steps_of(found))]
+            for name, found in advice.items()
+        },
+        arguments.workers,
+    )
     rows, held = [], 0
-    for name, settings in graphs(arguments.data, arguments.out).items():
-        if arguments.graphs and name not in arguments.graphs:
-            continue
-        place = arguments.out / name.replace(" ", "_").replace(",", "")
-        parts = quoted_override("partition.root", str(place / "partitions"))
-        common = [*settings, *ASKED, parts, *overrides]
-        runs = {place / "grid" / str(number): [*common, *_QUIET, *of] for number, of in enumerate(grid().values())}
-        run_all(runs, arguments.workers)
-        advice = asked(place / "advice.json", common)
-        chosen = [f"{key}={value}" for key, value in advice["settings"].items()]
-        run_all({place / ADVISED: [*common, *_QUIET, *chosen, _rounds(_steps_of(advice))]}, 1)
-        timed = {cell: TimedRun(folder) for cell, folder in zip(grid(), runs, strict=True)}
-        row, holds = judged(timed, TimedRun(place / ADVISED), advice)
+    for name, found in advice.items():
+        timed = {cell: TimedRun(folder) for (graph, cell), (folder, _) in cells.items() if graph == name}
+        row, holds = judged(timed, TimedRun(places[name] / ADVISED), found)
         rows.append([name, *row])
         held += holds
-        head = ["graph", "target %", "advice", "its seconds", "best of the grid", "its seconds", "ratio", "holds"]
-        text = f"{table(head, rows)}\n\nThe advice holds on {held} of {len(rows)}."
-        say(text)
+    head = ["graph", "target %", "advice", "its seconds", "best of the grid", "its seconds", "ratio", "holds"]
+    text = f"{table(head, rows)}\n\nThe advice holds on {held} of {len(rows)}."
+    say(text)
     put_section(PAGE, "advice", text)
 
 
@@ -113,6 +127,10 @@ def asked(file: Path, settings: Sequence[str]) -> dict[str, dict[str, object]]:
 
 def _rounds(local_steps: float) -> str:
     return f"num_rounds={round(_STEPS / local_steps)}"
+
+
+def _settings(advice: Mapping[str, Mapping[str, object]]) -> list[str]:
+    return [f"{key}={value}" for key, value in advice["settings"].items()]
 
 
 def _steps_of(advice: Mapping[str, Mapping[str, object]]) -> float:

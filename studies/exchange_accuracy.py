@@ -2,7 +2,7 @@
 
     python -m studies.exchange_accuracy --data FOLDER [--seeds 5] [--workers 2] [--out runs/exchange_accuracy]
 
-The synthetic graph with the demo's settings, and Amazon-Computers (FOLDER/Amazon) with those of studies/accuracy.py.
+The synthetic graph with the default settings, and Amazon-Computers (FOLDER/Amazon) with those of studies/accuracy.py.
 All on loopback, which has the bits of real processes. Finished runs are kept (studies/pool.py).
 """
 

@@ -2,7 +2,7 @@
 
     python -m studies.labor_curve [--seeds 30] [--workers 2] [--out runs/labor_curve]
 
-The demo's settings on a graph with 40 neighbours a node, so that a fan-out of 10 leaves most of them out; on loopback.
+The default settings on a graph with 40 neighbours a node, so that a fan-out of 10 leaves most of them out; on loopback.
 Seeds differ by about a point, so five of them cannot tell half a point. Finished runs are kept (studies/pool.py).
 """
 

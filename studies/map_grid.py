@@ -1,6 +1,6 @@
 """The runs of studies/map.py: graphs by size and task, machines, methods, learning rates."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from studies.wordnet import settings as wordnet_settings
 
 PRODUCTS = 2_449_029
 """Nodes of ogbn-products, whose degree, features and classes the generated graphs have."""
-SIZES = {"1/64": PRODUCTS // 64, "1/16": PRODUCTS // 16, "1/8": PRODUCTS // 8}
+SIZES = {"1/16": PRODUCTS // 16, "1/64": PRODUCTS // 64, "1/8": PRODUCTS // 8}
 TASKS: dict[str, list[str]] = {
     "plain": [],
     "clear": ["dataset.signal=0.4"],
@@ -22,14 +22,15 @@ TASKS: dict[str, list[str]] = {
 """What sets the noise of gradients."""
 NETWORKS = (100, 1_000, 10_000)
 """Mbit/s: of bytes that were counted; no run of its own."""
-ONE, ONE_LARGE, LLCG = "one machine, B", "one machine, P x B", "llcg"
+ONE, ONE_LARGE = "one machine, B", "one machine, P x B"
+LLCG, MOMENTUM, PLUS = "llcg", "llcg, outer momentum", "llcg_plus"
 _FEW = ["algorithm=llcg_plus", "algorithm.S=1"]
 """Most of the work at the machines: this is about speed."""
 TOGETHER = {
     LLCG: _FEW,
-    "llcg, S = 4": ["algorithm=llcg_plus", "algorithm.S=4"],
-    "llcg, outer momentum": [*_FEW, "algorithm.server_optimizer=nesterov", "algorithm.server_momentum=0.8"],
+    MOMENTUM: [*_FEW, "algorithm.server_optimizer=nesterov", "algorithm.server_momentum=0.8"],
     "llcg, METIS parts": [*_FEW, "partition=metis"],
+    PLUS: ["algorithm=llcg_plus"],
     "psgd_pa": ["algorithm=psgd_pa", "partition=clusters"],
     "ggs": ["algorithm=ggs", "partition=clusters"],
     "full_sync": ["algorithm=full_sync", "partition=clusters"],
@@ -38,7 +39,13 @@ METHODS = (ONE, ONE_LARGE, *TOGETHER)
 _COMMON = [
     "dataset.degree=50", "dataset.features=100", "dataset.classes=47", "dataset.homophily=0.4",
 ]  # fmt: skip
-_TRAINING = ["checkpoint.every=0", "logger=none", "verify=sizes", "sampling.fanout=10", "model.hidden=128"]
+_TRAINING = [
+    "logger=none", "verify=sizes", "sampling.fanout=10", "model.hidden=128", "algorithm.rho=1.0",
+    "algorithm.batchnorm_stats=average",
+]  # fmt: skip
+_ROUNDS, LONGER = 20, 60
+_STEPS = 16
+"""K of all; one machine that takes small batches gets twice as many of them."""
 
 
 @dataclass(frozen=True)
@@ -51,10 +58,12 @@ class Cell:
     machines: int
     batch: int
     rate: float
-    steps: int = 32
+    steps: int = _STEPS
+    rounds: int = _ROUNDS
 
     def folder(self, out: Path) -> Path:
         run = f"P{self.machines}-B{self.batch}-K{self.steps}-lr{self.rate:g}"
+        run += f"-R{self.rounds}" if self.rounds != _ROUNDS else ""
         return self.graph_folder(out) / _plain(self.method) / run
 
     def graph_folder(self, out: Path) -> Path:
@@ -68,6 +77,8 @@ class Cell:
             *method,
             f"cluster.num_machines={self.machines}",
             f"algorithm.K={self.steps}",
+            f"num_rounds={self.rounds}",
+            f"evaluate.every={3 if self.rounds == LONGER else 1}",
             f"train.local_batch_size={self.batch}",
             f"train.local_lr={self.rate:g}",
             f"train.server_lr={self.rate:g}",
@@ -85,16 +96,22 @@ class Cell:
 
 def cell_of(method: str, size: str, task: str, machines: int, batch: int, rate: float) -> Cell:
     """One machine takes the batch of one or of all machines."""
-    if method in (ONE, ONE_LARGE):
-        return Cell(size, task, ONE, 1, batch * (machines if method == ONE_LARGE else 1), rate)
+    if method == ONE:
+        return Cell(size, task, ONE, 1, batch, rate, 2 * _STEPS)
+    if method == ONE_LARGE:
+        return Cell(size, task, ONE, 1, machines * batch, rate)
     return Cell(size, task, method, machines, batch, rate)
 
 
-def places(sizes: Sequence[str], tasks: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """(size, task); a real graph has one task, its own."""
-    for size in sizes:
-        for task in ["plain"] if size == WORDNET else tasks:
-            yield size, task
+def places(sizes: Sequence[str], tasks: Sequence[str], machines: Sequence[int]) -> list[tuple[str, str, int]]:
+    """(size, task, P): the first of each together, then the others of each in turn."""
+    size, task, count = sizes[0], tasks[0], machines[0]
+    return [
+        (size, task, count),
+        *((other, task, count) for other in sizes[1:]),
+        *((size, other, count) for other in tasks[1:]),
+        *((size, task, other) for other in machines[1:]),
+    ]
 
 
 def _plain(name: str) -> str:

@@ -1,23 +1,21 @@
-"""From the runs of studies/map.py to a table and a figure: who is sooner where, and what the noise scale predicts."""
+"""From the runs of studies/map.py to a table: who is sooner where, and what the noise scale predicts."""
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import matplotlib as mpl
 from bench.harness import table
 
 from llcg_dist.advise.decision import expected_speed_up
-from llcg_dist.report.figure import new_canvas, save_png
-from llcg_dist.report.lines import plain_ticks
-from llcg_dist.report.style import SETTINGS
 from studies.map_grid import NETWORKS, ONE, ONE_LARGE
 from studies.timed_runs import TimedRun
 
 PAGE = Path(__file__).parent.parent / "docs" / "studies" / "pays.md"
 NEARLY = 0.97
-_COLOURS = ("#d55e00", "#0072b2", "#009e73")
+_ABOUT = f"""Columns of methods: how many times sooner than one machine, with links of
+{" / ".join(f"{rate:,}" for rate in NETWORKS)} Mbit/s. Noise scale: in examples, at the start / at the best model of one
+machine, from which the speed-up is predicted, bytes apart."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +43,11 @@ class Place:
         """Seconds of one machine with the better of both batches; it sends nothing."""
         return min(self.seconds(method, math.inf) for method in (ONE, ONE_LARGE))
 
+    def batch_alone(self) -> int:
+        """Of that."""
+        is_large = self.seconds(ONE_LARGE, math.inf) < self.seconds(ONE, math.inf)
+        return self.batch * (self.machines if is_large else 1)
+
     def times_sooner(self, method: str, link_mbit: float) -> float:
         """Than one machine; 0 where the target is never reached."""
         return self.one_machine() / self.seconds(method, link_mbit)
@@ -60,41 +63,17 @@ class Place:
 def markdown(found: Sequence[Place]) -> str:
     """A row for each place: seconds of one machine, times sooner of every method by network, and the prediction."""
     methods = [method for method in found[0].runs if method not in (ONE, ONE_LARGE)]
-    rates = " / ".join(map(str, NETWORKS))
-    head = ["nodes of products", "task", "P", "target %", "noise scale, start / after", "predicted", "one machine, s"]
-    head += [*(f"{method}, times sooner at {rates} Mbit/s" for method in methods), "soonest at each"]
+    head = ["nodes", "task", "P", "target %", "noise scale", "predicted", "one machine, s (batch)", *methods, "soonest"]
     rows = []
     for place in found:
-        sooner = [" / ".join(f"{place.times_sooner(method, rate):.2g}" for rate in NETWORKS) for method in methods]
+        sooner = [" / ".join(_times(place.times_sooner(method, rate)) for rate in NETWORKS) for method in methods]
         noise = f"{place.noise_at_start:.3g} / {place.noise_after:.3g}"
+        alone = f"{place.one_machine():.3g} ({place.batch_alone()})"
         winners = " / ".join(dict.fromkeys(place.soonest(rate) for rate in NETWORKS))
-        numbers = [f"{place.target:.1f}", noise, f"{place.predicted:.2g}", f"{place.one_machine():.3g}"]
+        numbers = [f"{place.target:.1f}", noise, f"{place.predicted:.2g}", alone]
         rows.append([place.size, place.task, place.machines, *numbers, *sooner, winners])
-    return table(head, rows)
+    return f"{table(head, rows)}\n\n{_ABOUT}"
 
 
-def draw(found: Sequence[Place], path: Path) -> None:
-    """How many times sooner the best of several machines is, over the noise scale in units of P x B."""
-    with mpl.rc_context(SETTINGS):
-        drawn = new_canvas(6, 4)
-        axes = drawn.subplots()
-        ratios = [_noise_ratio(place) for place in found]
-        for rate, marker, colour in zip(NETWORKS, "v^o", _COLOURS, strict=True):
-            times = [_times_sooner(place, rate) for place in found]
-            axes.scatter(ratios, times, marker=marker, color=colour, label=f"{rate:,} Mbit/s")
-        predicted = [place.predicted for place in found]
-        axes.scatter(ratios, predicted, marker="x", color="#888888", label="predicted")
-        axes.axhline(1, color="#888888", linewidth=0.6)
-        axes.set(xscale="log", xlabel="gradient noise scale / (P x B)", ylabel="times sooner than one machine")
-        plain_ticks(axes.xaxis)
-        axes.legend()
-        save_png(drawn, path)
-
-
-def _times_sooner(place: Place, rate: float) -> float:
-    """Of the soonest method with several machines."""
-    return max(place.times_sooner(method, rate) for method in place.runs if method not in (ONE, ONE_LARGE))
-
-
-def _noise_ratio(place: Place) -> float:
-    return max(place.noise_after / (place.machines * place.batch), 1e-3)
+def _times(sooner: float) -> str:
+    return f"{sooner:.2g}" if sooner else "never"

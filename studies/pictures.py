@@ -166,11 +166,39 @@ def _costs(axes: Axes, row: dict[str, str]) -> None:
     drawn.lines[0].set_markerfacecolor(COLOURS[method] if stands_in else "white")
 
 
+def pays(figure: Figure) -> None:
+    """How many times sooner than one machine the methods are at 1,000 Mbit/s, and what the noise scale predicts."""
+    table = read_table("pays", "bench:map", "noise scale", "one machine, s (batch)")
+    figure.set_size_inches(7.2, 0.8 + 0.36 * len(table))
+    axes = figure.add_subplot(xlabel="times sooner than one machine, links of 1,000 Mbit/s", xscale="log")
+    heights = range(len(table))[::-1]
+    for method in ("llcg", "llcg_plus", "psgd_pa", "ggs", "full_sync"):
+        names = [name for name in table[0] if name.partition(",")[0] == method]
+        sooner = [max(_times_sooner(row[name]) for name in names) for row in table]
+        axes.plot(sooner, heights, "o", color=COLOURS[method], label=f"best of {method}" if names[1:] else method)
+    axes.plot(
+        [float(row["predicted"]) for row in table], heights, "x", color=GREY, label="predicted by the noise scale"
+    )
+    axes.axvline(1, color=GREY, linewidth=0.8)
+    axes.set_yticks(heights, [f"{row['nodes']}, {row['task']}, P = {row['P']}" for row in table])
+    axes.set_xticks([0.1, 0.3, 1, 3, 10], ["0.1", "0.3", "1", "3", "10"])
+    axes.minorticks_off()
+    axes.grid(axis="y", color="#e6e8eb")
+    figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=3)
+
+
+def _times_sooner(cell: str) -> float:
+    """At the network in the middle; 0, which a logarithmic axis leaves out, where the target is never reached."""
+    middle = cell.split(" / ")[1]
+    return 0.0 if middle == "never" else float(middle)
+
+
 PICTURES: dict[str, Callable[[Figure], None]] = {
     "accuracy": accuracy,
     "auto_s": auto_s,
     "memory": memory,
     "losses": losses,
+    "pays": pays,
 }
 
 

@@ -65,7 +65,8 @@ def main() -> None:
         rivals = [cell for place, named in results.items() for cell in rivals_of(place, named, seeds)]
         for place, named in study.run(rivals, "judge").items():
             results[place] |= named
-        text, section = judgement(results), "plus"
+        of_machines = "" if arguments.machines == [8] else "_" + "_".join(map(str, arguments.machines))
+        text, section = judgement(results), f"plus{of_machines}"
     else:
         base = parse_base(arguments.base)
         tried = {**variants(base, arguments.factors), SINGLE: SINGLE_SETTINGS}

@@ -25,6 +25,8 @@ def main() -> None:
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=METHODS)
     parser.add_argument("--out", type=Path, default=Path("runs/seeds"))
     arguments, overrides = parser.parse_known_args()
+    if not any(override.startswith("experiment=") for override in overrides):
+        overrides = ["experiment=demo", *overrides]
     table = [
         "| method | BatchNorm statistics | final val % | best val % | test % at best val | MB a round |",
         "|---|---|---|---|---|---|",

@@ -36,7 +36,7 @@ class TimedRun:
 
     def rounds_to(self, target: float) -> int | None:
         """The first round with this validation score; None: none has it."""
-        reached = (row["round"] for row in self.rows if 100 * row["val_score"] >= target)
+        reached = (row["round"] for row in self.rows if 100 * (row["val_score"] or 0.0) >= target)
         return next(reached, None)
 
     @property

@@ -15,21 +15,22 @@ _GENERATED = "dataset=synthetic"
 def graphs(data: Path, out: Path) -> dict[str, list[str]]:
     """{name: settings}: generated ones that differ in what makes distribution pay, parts of real ones, and a real one
     whose features were dealt out to other nodes, which is written to `out`."""
-    computers = ["dataset=amazon", "dataset.name=Computers", _root(data / "Amazon")]
+    cora = ["dataset=planetoid", "dataset.name=Cora", _root(data / "Planetoid")]
     return {
-        "six classes": [_GENERATED, "dataset.nodes=20000", "dataset.classes=6", "dataset.degree=12",
-                        "dataset.features=32", "dataset.homophily=0.55", "dataset.seed=7"],
-        "wrong labels": [_GENERATED, "dataset.nodes=30000", "dataset.classes=12", "dataset.label_noise=0.3",
-                         "dataset.seed=8"],
-        "many neighbours": [_GENERATED, "dataset.nodes=40000", "dataset.classes=30", "dataset.degree=40",
-                            "dataset.homophily=0.35", "dataset.seed=9"],
-        "few labels": [_GENERATED, "dataset.nodes=40000", "dataset.classes=20", "dataset.train_fraction=0.03",
-                       "dataset.homophily=0.6", "dataset.seed=10"],
-        "half of Computers": [*computers, "dataset.subset=7000", "dataset.seed=3"],
-        "Computers, features dealt out": _dealt_out(computers, out / "dealt_out"),
-        "half of Tolokers": ["dataset=heterophilous", "dataset.name=Tolokers", "dataset.split=4",
-                             _root(data / "Hetero"), "dataset.subset=6000", "dataset.seed=3"],
-        "a third of WordNet": [*wordnet_settings(data / WORDNET), "dataset.subset=40000", "dataset.seed=3"],
+        "three classes": [_GENERATED, "dataset.nodes=15000", "dataset.classes=3", "dataset.degree=8",
+                          "dataset.features=24", "dataset.homophily=0.6", "dataset.seed=21"],
+        "many features": [_GENERATED, "dataset.nodes=25000", "dataset.classes=16", "dataset.features=300",
+                          "dataset.degree=20", "dataset.homophily=0.5", "dataset.seed=22"],
+        "few neighbours": [_GENERATED, "dataset.nodes=60000", "dataset.classes=25", "dataset.degree=6",
+                           "dataset.homophily=0.7", "dataset.seed=23"],
+        "dense, wrong labels": [_GENERATED, "dataset.nodes=20000", "dataset.classes=8", "dataset.degree=60",
+                                "dataset.homophily=0.4", "dataset.label_noise=0.2", "dataset.seed=24"],
+        "a third of Computers": ["dataset=amazon", "dataset.name=Computers", _root(data / "Amazon"),
+                                 "dataset.subset=4500", "dataset.seed=5"],
+        "two thirds of Tolokers": ["dataset=heterophilous", "dataset.name=Tolokers", "dataset.split=2",
+                                   _root(data / "Hetero"), "dataset.subset=8000", "dataset.seed=5"],
+        "half of WordNet": [*wordnet_settings(data / WORDNET), "dataset.subset=60000", "dataset.seed=5"],
+        "Cora, features dealt out": _dealt_out(cora, out / "dealt_out"),
     }  # fmt: skip
 
 

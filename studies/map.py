@@ -2,7 +2,7 @@
 
     python -m studies.map --data FOLDER [--sizes 1/16 1/64 1/8 wordnet] [--tasks plain noisy ...]
                           [--machines 8 2 16] [--methods llcg psgd_pa ...] [--rates 1e-2 2e-2] [--batch 256]
-                          [--workers 1] [--out runs/map] [--publish] [key=value ...]
+                          [--workers 1] [--out runs/map] [--publish [SECTION]] [key=value ...]
 
 The first size, task and P together, then the others of each in turn; 20 rounds, and 60 of what --longer names where 20
 do not reach the target. Generated graphs have the degree, features and classes of ogbn-products and the given share of
@@ -61,7 +61,7 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=256)
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--out", type=Path, default=Path("runs/map"))
-    parser.add_argument("--publish", action="store_true", help="put the table into docs/studies/pays.md")
+    parser.add_argument("--publish", nargs="?", const="map", help="put the table into this section of the page (map)")
     arguments, overrides = parser.parse_known_args()
     methods = [method for method in METHODS if method in (ONE, ONE_LARGE, *arguments.methods)]
     found = list[Place]()
@@ -80,7 +80,7 @@ def main() -> None:
         (arguments.out / "map.md").write_text(markdown(found))
     say(markdown(found))
     if arguments.publish:
-        put_section(PAGE, "map", markdown(found))
+        put_section(PAGE, arguments.publish, markdown(found))
 
 
 def measured(

@@ -26,10 +26,14 @@ ONE, ONE_LARGE = "one machine, B", "one machine, P x B"
 LLCG, MOMENTUM, PLUS = "llcg", "llcg, outer momentum", "llcg_plus"
 _FEW = ["algorithm=llcg_plus", "algorithm.S=1"]
 """Most of the work at the machines: this is about speed."""
+_OUTER = [*_FEW, "algorithm.server_optimizer=nesterov", "algorithm.server_momentum=0.8"]
+_LONG_ROUNDS = {f"outer momentum, K = {steps}": steps for steps in (32, 64)}
 TOGETHER = {
     LLCG: _FEW,
-    MOMENTUM: [*_FEW, "algorithm.server_optimizer=nesterov", "algorithm.server_momentum=0.8"],
-    "llcg, METIS parts": [*_FEW, "partition=metis"],
+    MOMENTUM: _OUTER,
+    "outer momentum, METIS": [*_OUTER, "partition=metis"],
+    "outer momentum, balanced": [*_OUTER, "partition=metis", "partition.balance=labels"],
+    **dict.fromkeys(_LONG_ROUNDS, _OUTER),
     PLUS: ["algorithm=llcg_plus"],
     "psgd_pa": ["algorithm=psgd_pa", "partition=clusters"],
     "ggs": ["algorithm=ggs", "partition=clusters"],
@@ -45,7 +49,7 @@ _TRAINING = [
 ]  # fmt: skip
 _ROUNDS, LONGER = 20, 60
 _STEPS = 16
-"""K of all; one machine that takes small batches gets twice as many of them."""
+"""K of all but _LONG_ROUNDS; one machine that takes small batches gets twice as many of them."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +104,7 @@ def cell_of(method: str, size: str, task: str, machines: int, batch: int, rate: 
         return Cell(size, task, ONE, 1, batch, rate, 2 * _STEPS)
     if method == ONE_LARGE:
         return Cell(size, task, ONE, 1, machines * batch, rate)
-    return Cell(size, task, method, machines, batch, rate)
+    return Cell(size, task, method, machines, batch, rate, _LONG_ROUNDS.get(method, _STEPS))
 
 
 def places(sizes: Sequence[str], tasks: Sequence[str], machines: Sequence[int]) -> list[tuple[str, str, int]]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import yaml
 
-from llcg_dist.advise.decision import NEARLY, Curve, expected_speed_up
+from llcg_dist.advise.decision import Curve, expected_speed_up, target_of
 from llcg_dist.config.schema import Config
 from llcg_dist.data.cut import PartitionQuality
 
@@ -46,7 +46,7 @@ class Answer:
 
     @property
     def target(self) -> float:
-        return NEARLY * max(curve.best for curve in self.curves)
+        return target_of(self.curves)
 
     def as_json(self) -> dict[str, Any]:
         facts = self.facts

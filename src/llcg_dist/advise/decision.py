@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 NEARLY = 0.97
-"""The share of the best score in the pilot whose time is compared."""
+"""The share of one machine's best score in the pilot whose time is compared."""
 _WORTH = 0.9
 """Several machines must reach that score in less than this share of one machine's time: they cost more than time."""
 _LINK_SHARE = 0.1
@@ -35,8 +35,16 @@ class Curve:
         return max(self.scores)
 
     def rounds_to(self, score: float) -> int | None:
-        """The first round that has this score; None: no round of the pilot."""
-        return next((round_ for round_, found in enumerate(self.scores, start=1) if found >= score), None)
+        """The first round that has this score, on a straight line between two that were evaluated; None: no round of
+        the pilot."""
+        before, last = 0, 0.0
+        for round_, found in enumerate(self.scores, start=1):
+            if found >= score:
+                share = (score - last) / max(found - last, 1e-12)
+                return before + max(1, math.ceil((round_ - before) * share))
+            if found:
+                before, last = round_, found
+        return None
 
     def seconds_to(self, score: float) -> float:
         """Infinite where no round of the pilot has it."""
@@ -56,18 +64,27 @@ class Curve:
         return self.best, min(1.0, self.best + max(0.0, self.best - max(middle)))
 
 
+def target_of(curves: Sequence[Curve]) -> float:
+    """NEARLY of the best score that one machine reaches in the pilot: what comes after is a matter of training on."""
+    return NEARLY * max(curve.best for curve in curves if curve.alone)
+
+
+def soonest(curves: Sequence[Curve], alone: bool) -> Curve:
+    """Of one machine, or of several: who reaches the target first, or else has the best score."""
+    target = target_of(curves)
+    return min(
+        (curve for curve in curves if curve.alone == alone), key=lambda curve: (curve.seconds_to(target), -curve.best)
+    )
+
+
 def choose(curves: Sequence[Curve]) -> Curve:
-    """The candidate that reaches NEARLY of the best score soonest; several machines only where they are clearly sooner
-    than one. Where the pilot was too short for any of them to be compared so, by the score in equal time."""
-    target = NEARLY * max(curve.best for curve in curves)
-    together, alone = ([curve for curve in curves if curve.alone == kind] for kind in (False, True))
-    fastest = [
-        min(some, key=lambda curve: (curve.seconds_to(target), -curve.best)) for some in (together, alone) if some
-    ]
-    if len(fastest) == 1:
-        return fastest[0]
-    several, one = fastest
-    if several.seconds_to(target) < math.inf and one.seconds_to(target) < math.inf:
+    """The candidate that reaches the target soonest; several machines only where they are clearly sooner than one.
+    Where the pilot of several machines was too short for that, by the score in equal time."""
+    target, one = target_of(curves), soonest(curves, alone=True)
+    if all(curve.alone for curve in curves):
+        return one
+    several = soonest(curves, alone=False)
+    if several.seconds_to(target) < math.inf:
         return several if several.seconds_to(target) < _WORTH * one.seconds_to(target) else one
     common = min(several.seconds[-1], one.seconds[-1])
     return several if several.best_by(common) > one.best_by(common) else one

@@ -89,6 +89,12 @@ def longer_rounds(local_steps: float) -> Candidate:
     return Candidate(f"{LLCG}, K = {steps}", False, [*_PLUS, f"algorithm.K={steps}", f"algorithm.S={_FEWER_STEPS}"])
 
 
+def on_balanced_parts(candidate: Candidate) -> Candidate:
+    """The same on METIS parts balanced in their training labels, which cut fewer edges than clusters do."""
+    parts = ["partition=metis", "partition.balance=labels"]
+    return Candidate(f"{candidate.name}, METIS", False, [*candidate.overrides, *parts])
+
+
 def try_candidate(candidate: Candidate, overrides: Sequence[str], seconds: float) -> Trial:
     """Trains it for about so many seconds."""
     settings = candidate.settings(overrides)

@@ -1,38 +1,58 @@
 """All pilots of `llcg advise` in their order, and the answer that they lead to."""
 
-from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from llcg_dist.advise.answer import Answer, Facts
-from llcg_dist.advise.decision import longer_local_steps
+from llcg_dist.advise.decision import longer_local_steps, soonest
 from llcg_dist.advise.measure import Parts, alignment, cut, noise
-from llcg_dist.advise.pilot import LLCG, Trial, candidates, longer_rounds, try_candidate
+from llcg_dist.advise.pilot import LLCG, Candidate, Trial, candidates, longer_rounds, on_balanced_parts, try_candidate
 from llcg_dist.advise.reasons import answer
 from llcg_dist.config.compose import load_config
 from llcg_dist.config.schema import Config
 from llcg_dist.doctor.host import cpu_bfloat16
 
 _DEFAULT_LINK_MBIT = 1_000.0
+_MOST_WAYS = 5
+"""That are tried; they share the time."""
 
 
 def advise(overrides: Sequence[str], seconds: float, say: Callable[[str], None]) -> Answer:
     """Pilots of about `seconds` in all on the graph of these settings; `say` tells how they go on."""
     config = load_config(overrides)
     link_mbit = config.cluster.link_mbit or _DEFAULT_LINK_MBIT
-    waiting, trials, cuts = deque(candidates(config)), list[Trial](), dict[str, Parts]()
-    each = seconds / (len(waiting) + 1)
-    while waiting:
-        candidate = waiting.popleft()
+    trials, cuts = list[Trial](), dict[str, Parts]()
+    for candidate in _ways(config, overrides, trials, link_mbit):
         if not candidate.alone:
             cuts[candidate.name] = cut(load_config(candidate.settings(overrides)))
-        trials.append(try_candidate(candidate, overrides, each))
+        trials.append(try_candidate(candidate, overrides, seconds / _MOST_WAYS))
         curve = trials[-1].curve(link_mbit)
         say(f"{candidate.name}: {100 * curve.best:.1f} % after {len(curve.scores)} rounds, {curve.seconds[-1]:.2g} s")
-        if candidate.name == LLCG and not _chooses_steps(overrides):
-            local = trials[-1].local_seconds
-            waiting.append(longer_rounds(longer_local_steps(config.algorithm.K, local, curve.link_seconds)))
     facts = _facts(config, trials, cuts, link_mbit, overrides)
     return answer(config, [trial.curve(link_mbit) for trial in trials], facts, cpu_bfloat16())
+
+
+def _ways(config: Config, overrides: Sequence[str], trials: Sequence[Trial], link_mbit: float) -> Iterator[Candidate]:
+    """What is tried, one after the other: the last ones follow from how those before them went (`trials`)."""
+    yield from candidates(config)
+    if config.cluster.num_machines == 1:
+        return
+    if not _sets(overrides, "algorithm.K", "algorithm.S"):
+        yield _longer(config, trials, link_mbit)
+    if not _sets(overrides, "partition", "partition.method", "partition.balance"):
+        yield _balanced(trials, link_mbit)
+
+
+def _longer(config: Config, trials: Sequence[Trial], link_mbit: float) -> Candidate:
+    """LLCG once more, with longer rounds."""
+    tried = next(trial for trial in trials if trial.candidate.name == LLCG)
+    on_link = tried.curve(link_mbit).link_seconds
+    return longer_rounds(longer_local_steps(config.algorithm.K, tried.local_seconds, on_link))
+
+
+def _balanced(trials: Sequence[Trial], link_mbit: float) -> Candidate:
+    """The best of several machines so far, on other parts."""
+    best = soonest([trial.curve(link_mbit) for trial in trials], alone=False)
+    return on_balanced_parts(next(trial.candidate for trial in trials if trial.candidate.name == best.name))
 
 
 def _facts(
@@ -55,6 +75,6 @@ def _facts(
     )
 
 
-def _chooses_steps(overrides: Sequence[str]) -> bool:
-    """Whether the user says how many steps a round has."""
-    return any(override.partition("=")[0] in ("algorithm.K", "algorithm.S") for override in overrides)
+def _sets(overrides: Sequence[str], *keys: str) -> bool:
+    """Whether the user sets one of these keys."""
+    return any(override.partition("=")[0] in keys for override in overrides)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from llcg_dist.advise.answer import Answer, Facts
-from llcg_dist.advise.decision import NEARLY, Curve, choose, useful_machines
+from llcg_dist.advise.decision import Curve, choose, target_of, useful_machines
 from llcg_dist.config.schema import Config
 
 _WIDE = 128
@@ -38,8 +38,10 @@ def _alone(config: Config, chosen: Curve) -> dict[str, Any]:
 def _together(chosen: Curve, tried: Config) -> dict[str, Any]:
     """What was measured, spelled out where the preset brings it."""
     steps = tried.algorithm
+    of_parts = dict(override.split("=") for override in chosen.overrides if override.startswith("partition."))
     return {
         **_presets(chosen),
+        **of_parts,
         "cluster.num_machines": tried.cluster.num_machines,
         "algorithm.K": steps.K,
         "algorithm.rho": steps.rho,
@@ -56,9 +58,9 @@ def _presets(chosen: Curve) -> dict[str, str]:
 
 
 def _times(curves: Sequence[Curve], chosen: Curve) -> str:
-    target = NEARLY * max(curve.best for curve in curves)
+    target = target_of(curves)
     times = [f"{curve.name} {_seconds(curve.seconds_to(target))}" for curve in curves]
-    goal = f"{100 * target:.1f} % (97 % of the best score in the pilot)"
+    goal = f"{100 * target:.1f} % (97 % of the best score of one machine in the pilot)"
     ahead = "It did not come there in the pilot, but was ahead in equal time. "
     why = ahead if math.isinf(chosen.seconds_to(target)) else ""
     return f"Cluster time to {goal}: {'; '.join(times)}. {why}So {chosen.name} it is."

@@ -101,11 +101,11 @@ Exit code 0 if the job can work, 2 if it cannot.
     "advise": """usage: llcg advise [--seconds=N] [--json] [--write FILE] [key=value ...]
 
 Trains for about a minute on the graph of these settings, one way after the other in this process: one machine with
-batches of one and of all machines, llcg_plus (on clusters, or on the parts that you choose), and llcg_plus with longer
-rounds. Says whether cluster.num_machines machines pay, which settings to take, what to expect of them, and why: time to
-97 % of the best score with a core for each rank and a link of cluster.link_mbit (1,000 unless it is set), the gradient
-noise scale, what parts lose. K, S and parts that you set are kept; the parts stay in partition.root. Cutting the graph
-is not counted.
+batches of one and of all machines, llcg_plus (on clusters, or on the parts that you choose), llcg_plus with longer
+rounds, and the better of both on METIS parts balanced in their labels. Says whether cluster.num_machines machines pay,
+which settings to take, what to expect of them, and why: time to 97 % of the best score of one machine, with a core for
+each rank and a link of cluster.link_mbit (1,000 unless it is set), the gradient noise scale, what parts lose. K, S and
+parts that you set are kept; the parts stay in partition.root. Cutting the graph is not counted.
 
   --seconds=N     about so long in all (60)
   --json          print the answer as JSON alone

@@ -9,26 +9,37 @@ import yaml
 
 from llcg_dist.advise.answer import Answer, Facts
 from llcg_dist.advise.decision import Curve
-from llcg_dist.advise.pilot import candidates, longer_rounds
+from llcg_dist.advise.pilot import Candidate, candidates, longer_rounds, on_balanced_parts
 from llcg_dist.advise.reasons import answer
 from llcg_dist.advise.words import in_words
 from llcg_dist.config.compose import load_config
 from llcg_dist.config.own_files import VARIABLE
 from llcg_dist.data.cut import PartitionQuality
 
+
+def facts_of(tried: Candidate) -> Facts:
+    parts = {tried.name: PartitionQuality(0.3, 1.1, 1.2, 0.05)}
+    configs = {tried.name: load_config(tried.settings(["cluster.num_machines=4", "train.local_batch_size=64"]))}
+    return Facts(4, 64, 100.0, 30.0, 600.0, parts, {tried.name: 0.8}, configs)
+
+
 TRIED = longer_rounds(32)
-PARTS = {TRIED.name: PartitionQuality(0.3, 1.1, 1.2, 0.05)}
-CONFIGS = {TRIED.name: load_config(TRIED.settings(["cluster.num_machines=4", "train.local_batch_size=64"]))}
-FACTS = Facts(4, 64, 100.0, 30.0, 600.0, PARTS, {TRIED.name: 0.8}, CONFIGS)
+FACTS = facts_of(TRIED)
 
 
-def found(several_sooner: bool, facts: Facts = FACTS, bfloat16: str | None = None, *overrides: str) -> Answer:
+def found(
+    several_sooner: bool,
+    facts: Facts = FACTS,
+    bfloat16: str | None = None,
+    *overrides: str,
+    tried: Candidate = TRIED,
+) -> Answer:
     config = load_config(["cluster.num_machines=4", "train.local_batch_size=64", *overrides])
     one = Curve(
         "one machine", True, [1.0, 2.0], [0.5, 0.8], overrides=["algorithm=single", "train.local_batch_size=16"]
     )
     each = 0.5 if several_sooner else 2.0
-    together = Curve(TRIED.name, False, [each, 2 * each], [0.5, 0.8], 2e6, 0.16, TRIED.overrides)
+    together = Curve(tried.name, False, [each, 2 * each], [0.5, 0.8], 2e6, 0.16, tried.overrides)
     return answer(config, [one, together], facts, bfloat16)
 
 
@@ -60,8 +71,19 @@ def test_several_machines_where_they_win() -> None:
     assert of_llcg["seconds_a_round_at_mbit"] == pytest.approx({100: 0.5, 1000: 0.356, 10000: 0.3416})
 
 
+def test_other_parts_are_advised_with_their_balance(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    balanced = on_balanced_parts(TRIED)
+    advice = found(True, facts_of(balanced), tried=balanced)
+    assert (advice.settings["partition"], advice.settings["partition.balance"]) == ("metis", "labels")
+    (tmp_path / "experiment").mkdir()
+    (tmp_path / "experiment" / "advised.yaml").write_text(advice.preset())
+    monkeypatch.setenv(VARIABLE, str(tmp_path))
+    parts = load_config(["experiment=advised"]).partition
+    assert (parts.method, parts.balances) == ("metis", {"labels"})
+
+
 def test_noise_that_cannot_be_told_is_no_number_in_json() -> None:
-    facts = Facts(4, 64, 100.0, 30.0, math.inf, {}, {}, CONFIGS)
+    facts = Facts(4, 64, 100.0, 30.0, math.inf, {}, {}, FACTS.configs)
     advice = found(True, facts)
     assert advice.as_json()["gradient_noise_scale"] == {"start": 30.0, "after": None}
     assert "more than the pilot can tell" in in_words(advice)

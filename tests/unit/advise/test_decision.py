@@ -13,6 +13,8 @@ from llcg_dist.advise.decision import (
     evaluate_every,
     expected_speed_up,
     longer_local_steps,
+    soonest,
+    target_of,
     useful_machines,
 )
 
@@ -25,6 +27,8 @@ def test_a_curve_by_hand() -> None:
     found = curve("one", True, 0.2, 0.5, 0.4, 0.8, each=2.0)
     assert (found.best, found.rounds_to(0.45), found.seconds_to(0.45)) == (0.8, 2, 4.0)
     assert (found.rounds_to(0.9), found.seconds_to(0.9)) == (None, math.inf)
+    rarely = curve("one", True, 0.0, 0.0, 0.0, 0.4, 0.0, 0.0, 0.0, 0.8)  # every fourth round evaluated
+    assert [rarely.rounds_to(score) for score in (0.05, 0.3, 0.4, 0.5, 0.8)] == [1, 3, 4, 5, 8]
     assert [found.best_by(seconds) for seconds in (1.0, 4.5, 6.0, 9.0)] == [0.0, 0.5, 0.5, 0.8]
     assert found.score_range == (0.8, 1.0)
     assert curve("flat", True, 0.5, 0.5, 0.5).score_range == (0.5, 0.5)
@@ -46,10 +50,23 @@ def test_who_reaches_nothing_loses() -> None:
     assert choose([slow, several]) is several
 
 
+def test_several_machines_whose_pilot_ends_early_are_compared_in_equal_time() -> None:
+    one = curve("one", True, 0.2, 0.4, 0.6, 0.9)
+    assert choose([one, ahead := curve("llcg", False, 0.5, 0.6)]) is ahead
+    assert choose([one, curve("llcg", False, 0.1, 0.2)]) is one
+
+
+def test_the_target_is_one_machines() -> None:
+    """That several machines come further later says nothing about who is sooner where both come."""
+    one, several = curve("one", True, 0.8, 0.8, 0.8), curve("llcg", False, 0.7, 0.8, 0.99)
+    assert target_of([one, several]) == pytest.approx(0.776)
+    assert choose([one, several]) is one
+
+
 def test_the_better_of_two_ways_to_cut() -> None:
     one = curve("one", True, 0.2, 0.3, 0.4, 0.9)
     ways = [curve("metis", False, 0.5, 0.7, 0.9, 0.9), curve("clusters", False, 0.6, 0.9, 0.9)]
-    assert choose([one, *ways]).name == "clusters"
+    assert choose([one, *ways]).name == soonest([one, *ways], alone=False).name == "clusters"
 
 
 def test_the_speed_up_between_its_limits() -> None:

@@ -34,6 +34,16 @@ def test_a_pilot_from_the_command_line(
     assert f"name: {found['settings']['algorithm']}" in capsys.readouterr().out
 
 
+def test_parts_of_the_users_choice_are_the_only_ones(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    settings = [*SMALL, f"partition.root={tmp_path}/parts"]
+    assert run(["advise", "--seconds=0.1", "--json", *settings, "partition=random", "algorithm.K=3"]) == 0
+    assert [way["name"] for way in json.loads(capsys.readouterr().out)["candidates"]][2:] == ["LLCG"]
+    assert run(["advise", "--seconds=0.1", "--json", *settings]) == 0
+    found = json.loads(capsys.readouterr().out)["candidates"]
+    assert len(found) == 5
+    assert "partition.balance=labels" in found[-1]["overrides"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -52,7 +52,7 @@ def test_every_run_composes() -> None:
 
 
 def test_eight_graphs(tmp_path: Path) -> None:
-    data = real_data("Amazon", tmp_path).parent
+    data = real_data("Planetoid", tmp_path).parent
     found = graphs(data, tmp_path)
     assert len(found) == 8
     for settings in found.values():

@@ -27,11 +27,11 @@ _OF_PARTITION = {
 }
 """{stage of doctor: of bench.scale}."""
 _ABOUT = """What `llcg doctor --stages` predicts, what is measured, and the ratio of both. Constants of its model were
-fitted to these same measurements, on this host: the table says how well the model describes them, and not yet how well
-it predicts another graph or host. Twice the size came last: of its stages, predicted before they were measured, all but
-two were within a quarter (the whole graph was written in 2.1 times, the parts in 1.6 times of what was said); then what
-new pages take on a virtual machine came in, and that the evaluation shares the cores with the machines.
-Predictions were made again after that, on the same files (`--predict`).
+fitted to measurements of these sizes, on one host. Up to four times the size the predictions were made again after
+that, on the same files (`--predict`): there the table says how well the model describes what it was fitted to. Ten
+times is a prediction: it was made first, by the fitted model, on a machine of the same kind that had just been
+started, and measured after that. Of its stages all but two are within a quarter. A machine's steps take 1.4 times the
+CPU time that was said: a part's rows are read from the disk again and again there. Another kind of host was not tried.
 Time is by the clock where nothing else ran on the host, else in seconds of CPU; memory is anonymous, that of mapped
 files apart; what stages of less than a second hold is not seen. Where memory does not hold all files, how much of them
 is there at a time is shown, and not judged."""

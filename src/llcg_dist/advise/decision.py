@@ -1,5 +1,6 @@
 """What follows from the figures of a pilot: pure functions, without a graph or a model."""
 
+import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -70,24 +71,27 @@ def target_of(curves: Sequence[Curve]) -> float:
 
 
 def soonest(curves: Sequence[Curve], alone: bool) -> Curve:
-    """Of one machine, or of several: who reaches the target first, or else has the best score."""
+    """The best of one machine, or of several."""
     target = target_of(curves)
-    return min(
-        (curve for curve in curves if curve.alone == alone), key=lambda curve: (curve.seconds_to(target), -curve.best)
-    )
+    first, *others = (curve for curve in curves if curve.alone == alone)
+    return functools.reduce(lambda best, curve: _sooner(curve, best, target), others, first)
 
 
 def choose(curves: Sequence[Curve]) -> Curve:
-    """The candidate that reaches the target soonest; several machines only where they are clearly sooner than one.
-    Where the pilot of several machines was too short for that, by the score in equal time."""
-    target, one = target_of(curves), soonest(curves, alone=True)
+    """The candidate that reaches the target soonest; several machines only where they are clearly sooner than one."""
+    one = soonest(curves, alone=True)
     if all(curve.alone for curve in curves):
         return one
-    several = soonest(curves, alone=False)
-    if several.seconds_to(target) < math.inf:
-        return several if several.seconds_to(target) < _WORTH * one.seconds_to(target) else one
-    common = min(several.seconds[-1], one.seconds[-1])
-    return several if several.best_by(common) > one.best_by(common) else one
+    return _sooner(soonest(curves, alone=False), one, target_of(curves), _WORTH)
+
+
+def _sooner(curve: Curve, rival: Curve, target: float, worth: float = 1.0) -> Curve:
+    """`curve` where it comes to the target in less than `worth` of the rival's time. Pilots of several machines cover
+    fewer of their seconds: where one of the two ends before the target, it is the better one in equal time."""
+    if curve.seconds_to(target) < math.inf and rival.seconds_to(target) < math.inf:
+        return curve if curve.seconds_to(target) < worth * rival.seconds_to(target) else rival
+    common = min(curve.seconds[-1], rival.seconds[-1])
+    return curve if curve.best_by(common) > rival.best_by(common) else rival
 
 
 def expected_speed_up(noise_scale: float, batch_size: int, machines: int) -> float:

@@ -56,6 +56,15 @@ def test_several_machines_whose_pilot_ends_early_are_compared_in_equal_time() ->
     assert choose([one, curve("llcg", False, 0.1, 0.2)]) is one
 
 
+def test_among_several_too() -> None:
+    """Longer rounds are ahead when their pilot ends."""
+    one = curve("one", True, *[0.1 * r for r in range(10)])
+    ways = [curve("llcg", False, 0.3, 0.5, 0.8, 0.9), curve("longer", False, 0.6, each=2.0)]
+    assert soonest([one, *ways], alone=False).name == "longer"
+    ways[1] = curve("longer", False, 0.4, each=2.0)
+    assert soonest([one, *ways], alone=False).name == "llcg"
+
+
 def test_the_target_is_one_machines() -> None:
     """That several machines come further later says nothing about who is sooner where both come."""
     one, several = curve("one", True, 0.8, 0.8, 0.8), curve("llcg", False, 0.7, 0.8, 0.99)

@@ -19,11 +19,11 @@ from studies.pool import run_all
 
 MACHINES, ROUNDS = 8, 25
 METHODS = {
-    "llcg_plus, stand-in": FOUR_STEPS,
-    "llcg_plus, no stand-in": [*FOUR_STEPS, "cluster.stand_in=false"],
+    "llcg (S = 4), stand-in": FOUR_STEPS,
+    "llcg (S = 4), no stand-in": [*FOUR_STEPS, "cluster.stand_in=false"],
     "psgd_pa, no stand-in": ["algorithm=psgd_pa", "cluster.stand_in=false"],
 }
-STANDS_IN = "llcg_plus, stand-in"
+STANDS_IN = "llcg (S = 4), stand-in"
 LOST = (0, 1, 2)
 """How many machines are lost."""
 

@@ -158,12 +158,10 @@ def losses(figure: Figure) -> None:
 def _costs(axes: Axes, row: dict[str, str]) -> None:
     means, deviations = zip(*(numbers(row[f"cost of {lost}"]) for lost in (1, 2)), strict=True)
     method, _, how = row["method"].partition(", ")
-    stands_in = how == "stand-in"
+    stands_in, colour = how == "stand-in", COLOURS[method.split()[0]]
     aside = -0.15 if stands_in else 0.15 if method == "psgd_pa" else 0.0
-    drawn = axes.errorbar(
-        [1 + aside, 2 + aside], means, deviations, color=COLOURS[method], fmt="o", label=row["method"]
-    )
-    drawn.lines[0].set_markerfacecolor(COLOURS[method] if stands_in else "white")
+    drawn = axes.errorbar([1 + aside, 2 + aside], means, deviations, color=colour, fmt="o", label=row["method"])
+    drawn.lines[0].set_markerfacecolor(colour if stands_in else "white")
 
 
 def pays(figure: Figure) -> None:

@@ -8,6 +8,7 @@ from llcg_dist.advise.measure import Parts, alignment, cut, noise
 from llcg_dist.advise.pilot import LLCG, Candidate, Trial, candidates, longer_rounds, on_balanced_parts, try_candidate
 from llcg_dist.advise.reasons import answer
 from llcg_dist.config.compose import load_config
+from llcg_dist.config.partition import PartitionMethod
 from llcg_dist.config.schema import Config
 from llcg_dist.doctor.host import cpu_bfloat16
 
@@ -38,7 +39,8 @@ def _ways(config: Config, overrides: Sequence[str], trials: Sequence[Trial], lin
         return
     if not _sets(overrides, "algorithm.K", "algorithm.S"):
         yield _longer(config, trials, link_mbit)
-    if not _sets(overrides, "partition", "partition.method", "partition.balance"):
+    of_a_preset = config.partition.method != PartitionMethod.metis
+    if not of_a_preset and not _sets(overrides, "partition", "partition.balance"):
         yield _balanced(trials, link_mbit)
 
 

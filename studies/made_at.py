@@ -65,6 +65,12 @@ RESULTS = [
     ),
     Result("Choosing llcg_plus again", ACCURACY, ("bench:plus_tuning",), "python -m studies.plus --data F --publish …"),
     Result("When several machines pay", PAYS, ("bench:map", "pays.svg"), "python -m studies.map --data F --publish"),
+    Result(
+        "When they pay: parts, longer rounds, classes",
+        PAYS,
+        ("bench:map_parts",),
+        "python -m studies.map --data F --publish map_parts …",
+    ),
     Result("Whether the advice is right", PAYS, ("bench:advice",), "python -m studies.advice --data F"),
     Result("S=auto", DIAGNOSTICS, ("bench:auto_s",), "python -m studies.auto_s --data F --publish"),
     Result("S=auto, the picture", DIAGNOSTICS, ("auto_s.svg",), "python -m studies.pictures"),

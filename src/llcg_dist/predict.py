@@ -12,6 +12,7 @@ from torch import Tensor
 from llcg_dist.config.compose import load_config
 from llcg_dist.config.recorded import read_config
 from llcg_dist.config.schema import Config
+from llcg_dist.data.atomic_files import staged_file
 from llcg_dist.data.datasets import load_to_predict
 from llcg_dist.data.graph import UNUSED, Graph
 from llcg_dist.data.partition import ensure_store
@@ -200,9 +201,10 @@ def _require_same_features(graph: Graph, trained: Graph, source: str, run_dir: P
 def _write(predictions: pd.DataFrame, out: Path) -> None:
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
-        if out.suffix == ".csv":
-            predictions.to_csv(out, index=False, float_format="%.6g")
-        else:
-            predictions.to_parquet(out, index=False)
+        with staged_file(out) as stage:
+            if out.suffix == ".csv":
+                predictions.to_csv(stage, index=False, float_format="%.6g")
+            else:
+                predictions.to_parquet(stage, index=False)
     except OSError as error:
         raise UserError(f"out={out}: cannot be written ({error})") from None

@@ -1,5 +1,6 @@
 """llcg predict: the user's ids and class names, the scores of training, and the run's own model."""
 
+import errno
 import json
 import re
 import shutil
@@ -171,6 +172,22 @@ def test_commands_that_cannot_work(
     error = capsys.readouterr().err
     assert error.startswith(f"llcg: error: {rule}")
     assert error.count("\n") == 1
+
+
+def test_a_disk_that_is_full_half_way_leaves_the_old_predictions(
+    run_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "p.csv"
+    out.write_text("old")
+
+    def half(table: pd.DataFrame, path: Path, **_: object) -> None:
+        path.write_text("node,class,prob")
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(pd.DataFrame, "to_csv", half)
+    with pytest.raises(UserError, match=f"^out={out}: cannot be written .*No space left"):
+        predictions(run_dir, f"out={out}")
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("p.csv", "old")]
 
 
 def test_models_that_are_not_the_runs(run_dir: Path, tmp_path: Path) -> None:

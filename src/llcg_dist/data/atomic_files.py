@@ -56,14 +56,21 @@ def write_json(path: Path, content: Any) -> None:
 
 
 def write_bytes(path: Path, content: bytes) -> None:
-    """Writes to a temporary file beside `path`, syncs it and renames it to `path`."""
-    stage = path.with_name(f".{path.name}.tmp")
+    """Writes `content`, atomically."""
+    with staged_file(path) as stage, naming(path):
+        stage.write_bytes(content)
+
+
+@contextmanager
+def staged_file(target: Path) -> Iterator[Path]:
+    """A temporary file beside `target` that is synced and renamed to it when the block ends without an exception."""
+    stage = target.with_name(f".{target.name}.tmp")
     try:
-        with naming(path):
-            stage.write_bytes(content)
+        yield stage
+        with naming(target):
             _sync(stage)
-            stage.replace(path)
-    except OSError:
+            stage.replace(target)
+    except BaseException:
         stage.unlink(missing_ok=True)
         raise
 

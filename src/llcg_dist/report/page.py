@@ -7,6 +7,7 @@ from pathlib import Path
 
 import matplotlib as mpl
 
+from llcg_dist.data.atomic_files import write_bytes
 from llcg_dist.errors import UserError
 from llcg_dist.report.bars import bar_figures
 from llcg_dist.report.classes import class_figures, class_table
@@ -36,7 +37,7 @@ def write_report(paths: Sequence[Path]) -> tuple[Path, dict[str, list[Row]]]:
             prefixes = [f"{study.title}_" if len(all_studies) > 1 else "" for study in all_studies]
             sections = [_section(study, folder, prefix) for study, prefix in zip(all_studies, prefixes, strict=True)]
             save_png(overview(all_studies[0]), folder / "curves.png")
-        (folder / "index.html").write_text(page_html(sections, paths, without_rounds))
+        write_bytes(folder / "index.html", page_html(sections, paths, without_rounds).encode())
     except OSError as error:
         raise UserError(f"report: cannot write to {folder} ({error.strerror})") from None
     return folder / "index.html", {study.title: results_table(study) for study in all_studies}

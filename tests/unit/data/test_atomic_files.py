@@ -73,6 +73,25 @@ with staged_folder(Path(sys.argv[1])) as stage:
     assert {path.name for path in tmp_path.iterdir()} == {"store", "store-2", ".store-2.tmp-1"}
 
 
+def test_a_killed_writer_leaves_the_old_file(tmp_path: Path) -> None:
+    program = """
+import os, signal, sys
+from pathlib import Path
+from llcg_dist.data.atomic_files import staged_file
+with staged_file(Path(sys.argv[1])) as stage:
+    stage.write_text("half")
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+    target = tmp_path / "file"
+    target.write_text("whole")
+    killed = subprocess.run([sys.executable, "-c", program, str(target)], timeout=60)
+    assert killed.returncode == -signal.SIGKILL
+    assert target.read_text() == "whole"
+    with atomic_files.staged_file(target) as stage:
+        stage.write_text("new")
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("file", "new")]
+
+
 def test_make_folder(tmp_path: Path) -> None:
     atomic_files.make_folder(tmp_path / "a" / "b", "run_dir")
     atomic_files.make_folder(tmp_path / "a" / "b", "run_dir")

@@ -4,7 +4,8 @@ Shown by `tensorboard --logdir RUN_DIR`, or with a folder of runs.
 """
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,9 @@ from torch.utils.tensorboard import SummaryWriter
 from torch.utils.tensorboard.summary import hparams
 
 from llcg_dist.records.loggers.base import Point, Table
+
+_THREAD_ENDS_WITHIN = 10.0
+"""Seconds."""
 
 
 class TensorBoard:
@@ -36,18 +40,30 @@ class TensorBoard:
             self.round(point)
 
     def round(self, point: Point) -> None:
-        for key, value in point.scalars.items():
-            self._writer.add_scalar(f"{_section(key)}/{key}", value, point.round)
-        for key, value in point.scores.items():
-            self._writer.add_scalar(f"by_bytes/{key}", value, point.sent)
+        with self._ended_with_its_thread():
+            for key, value in point.scalars.items():
+                self._writer.add_scalar(f"{_section(key)}/{key}", value, point.round)
+            for key, value in point.scores.items():
+                self._writer.add_scalar(f"by_bytes/{key}", value, point.sent)
 
     def finish(self, summary: dict[str, Any], comparison: Table) -> None:
-        for key in ("best_val_score", "test_score_at_best_val"):
-            if summary[key] is not None:
-                self._writer.add_scalar(key, summary[key], summary["num_rounds"])
-        self._writer.add_text("comparison", comparison.markdown(), summary["num_rounds"])
-        self._writer._get_file_writer().add_summary(self._end)
-        self._writer.close()
+        with self._ended_with_its_thread():
+            for key in ("best_val_score", "test_score_at_best_val"):
+                if summary[key] is not None:
+                    self._writer.add_scalar(key, summary[key], summary["num_rounds"])
+            self._writer.add_text("comparison", comparison.markdown(), summary["num_rounds"])
+            self._writer._get_file_writer().add_summary(self._end)
+            self._writer.close()
+
+    @contextmanager
+    def _ended_with_its_thread(self) -> Iterator[None]:
+        """Where a file cannot be written, the writer's thread says so on stderr, and then ends: it is waited for, since
+        Python aborts a process that exits while a daemon thread is printing."""
+        try:
+            yield
+        except OSError:
+            self._writer._get_file_writer().event_writer._async_writer._worker.join(_THREAD_ENDS_WITHIN)
+            raise
 
 
 def _section(key: str) -> str:

@@ -6,9 +6,6 @@ from hydra.utils import get_object
 
 from llcg_dist.errors import UserError, one_line
 
-OPTIONS = "options"
-"""The key under which a section takes keyword arguments for the class or function that its `target` names."""
-
 _IN_MEMORY = "in_memory."
 _objects: dict[str, Any] = {}
 

@@ -25,12 +25,6 @@ from llcg_dist.training import theory
 from llcg_dist.training.flat_vector import load_flat, statistics_mask
 
 
-def due(config: Config, round_: int) -> bool:
-    """Whether diagnostics are measured in this round: every diagnostics.every rounds, never where that is 0."""
-    every = config.diagnostics.every
-    return every > 0 and round_ % every == 0
-
-
 class LocalGradient:
     """A machine's part of the diagnostics: the full-batch gradient over its training nodes.
 

@@ -1,6 +1,5 @@
 """Scores one model after the other, and keeps the state of each that is better than all before it."""
 
-import math
 from dataclasses import dataclass
 
 from torch import Tensor
@@ -31,7 +30,7 @@ class Scorer:
         evaluation = self.evaluator.evaluate(theta)
         val = evaluation.val
         is_best = val is not None and (self._best is None or val > self._best)
-        if is_best and val is not None and math.isfinite(val):
+        if is_best:
             self._best = val
         state = self.evaluator.state_dict() if is_best else None
         return Scored(evaluation, now() - started, state)

@@ -14,13 +14,6 @@ def relu_dropout(x: Tensor, probability: float) -> Tensor:
     return _ReluDropout.apply(x, probability)
 
 
-def relu_dropout_reference(x: Tensor, probability: float) -> Tensor:
-    """relu_dropout as one would write it, with the same random numbers; tests compare the two."""
-    dropped = _dropped_levels(probability)
-    kept = _random_levels(x) >= dropped - _LEVELS // 2
-    return x.relu() * kept * (_LEVELS / (_LEVELS - dropped))
-
-
 class _ReluDropout(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, probability: float) -> Tensor:

@@ -114,21 +114,6 @@ def layer_products(
     return output.addmm_(product.to(output.dtype), weight.T.to(output.dtype))  # in place autocast converts nothing
 
 
-def layer_products_reference(
-    matrix: SparseMatrix,
-    x: Tensor,
-    weight: Tensor,
-    bias: Tensor,
-    self_weight: Tensor | None = None,
-    dst: Tensor | None = None,
-) -> Tensor:
-    """layer_products as one would write it, with autograd's own backward pass; tests compare the two."""
-    output = matrix.to_dense() @ x @ weight.T + bias
-    if self_weight is None:
-        return output
-    return output + (x[: len(matrix)] if dst is None else x[dst]) @ self_weight.T
-
-
 def _weight_first(matrix: SparseMatrix, x: Rows, weight: Tensor) -> bool:
     """Whether A·(X·W) is cheaper than (A·X)·W, forward and backward pass together."""
     width_out, width_in = weight.shape

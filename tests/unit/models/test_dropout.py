@@ -3,7 +3,8 @@
 import pytest
 import torch
 
-from llcg_dist.models.dropout import relu_dropout, relu_dropout_reference
+from llcg_dist.models.dropout import relu_dropout
+from tests.helpers.plain_layers import relu_dropout_reference
 
 
 @pytest.mark.parametrize("share", [0.1, 0.5, 0.75])

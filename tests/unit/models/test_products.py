@@ -7,13 +7,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from llcg_dist.models.products import (
-    _weight_first,
-    layer_products,
-    layer_products_reference,
-    sparse_product,
-)
+from llcg_dist.models.products import _weight_first, layer_products, sparse_product
 from llcg_dist.sampling.sparse_matrix import SparseMatrix
+from tests.helpers.plain_layers import layer_products_reference
 
 
 def random_matrix(rows: int, columns: int, share: float, seed: int, dtype: torch.dtype = torch.float64) -> SparseMatrix:

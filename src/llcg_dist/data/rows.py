@@ -1,4 +1,4 @@
-"""Arrays larger than memory, processed in chunks of rows."""
+"""Arrays larger than memory, mapped from disk and processed in chunks of rows."""
 
 from collections.abc import Iterator
 from typing import Any, cast
@@ -35,6 +35,13 @@ def select_rows(array: Array, rows: Array) -> Array:
     if isinstance(array, np.memmap | SelectedRows):
         return cast(Array, SelectedRows(array, rows))
     return array[rows]
+
+
+def frozen(array: Array) -> Array:
+    """The array as read-only, which memory-mapped ones are: to the kernels that is a type of its own."""
+    array = np.asarray(array).view()
+    array.flags.writeable = False
+    return array
 
 
 def row_slices(array: Array, values_per_chunk: int = _VALUES_PER_CHUNK) -> Iterator[slice]:

@@ -20,7 +20,7 @@ from llcg_dist import seeding
 from llcg_dist.data.csr import Topology
 from llcg_dist.data.kernel_cache import KernelModule
 from llcg_dist.data.metis import Metis, WeightedGraph
-from llcg_dist.data.rows import Array
+from llcg_dist.data.rows import Array, frozen
 
 KERNELS = KernelModule("llcg_dist.data.stream_kernels", caller=__name__)
 
@@ -97,7 +97,7 @@ def _units(topology: Topology, unit: Array, count: int) -> Any:
     starts, members = np.empty(count + 1, unit.dtype), np.empty_like(unit)
     _kernels().group_nodes(unit, starts, members)
     inner = np.zeros(count, unit.dtype)
-    return _kernels().Units(_frozen(topology.indptr), _frozen(topology.indices), starts, members, inner)
+    return _kernels().Units(frozen(topology.indptr), frozen(topology.indices), starts, members, inner)
 
 
 def _merged(units: Any, limit: int, rng: np.random.Generator) -> tuple[Array, int]:
@@ -138,7 +138,7 @@ def _restream(topology: Topology, part: Array, num_parts: int, types: Array, rng
     load = np.bincount(part * np.int64(num_types) + types, minlength=num_parts * num_types)
     load = load.reshape(num_parts, num_types)
     room = np.ceil(_IMBALANCE * load.sum(axis=0) / num_parts).astype(np.int64)
-    rows = _frozen(topology.indptr), _frozen(topology.indices)
+    rows = frozen(topology.indptr), frozen(topology.indices)
     for loss in _LOSSES:
         order = _order(len(part), rows[1].dtype, rng)
         moved = _kernels().restream(*rows, order, part, types, load, room, loss)
@@ -153,13 +153,6 @@ def _order(count: int, dtype: Any, rng: np.random.Generator) -> Array:
     return order[order < count]
 
 
-def _frozen(array: Array) -> Array:
-    """The array as read-only, which memory-mapped ones are: to the kernels that is a type of its own."""
-    array = np.asarray(array).view()
-    array.flags.writeable = False
-    return array
-
-
 @cache
 def _kernels() -> ModuleType:
     return KERNELS.load()
@@ -170,7 +163,7 @@ def call_all() -> None:
     from llcg_dist.data import stream_kernels as module
 
     for dtype in (np.int32, np.int64):
-        indptr, indices = _frozen(np.array([0, 1, 2], dtype)), _frozen(np.array([1, 0], dtype))
+        indptr, indices = frozen(np.array([0, 1, 2], dtype)), frozen(np.array([1, 0], dtype))
         numbers, zeros = np.arange(2, dtype=dtype), np.zeros(2, dtype)
         units = module.Units(indptr, indices, np.arange(3, dtype=dtype), numbers, zeros.copy())
         tally = np.array([[1, 0], [1, 0]], dtype)

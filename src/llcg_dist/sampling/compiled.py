@@ -24,8 +24,8 @@ def call_all() -> None:
     """Calls every kernel once for each type of index, which compiles it, or loads it from the cache."""
     import numpy as np
 
+    from llcg_dist.data.rows import frozen
     from llcg_dist.sampling import kernels as module
-    from llcg_dist.sampling.neighbor import frozen
 
     for dtype in (np.int32, np.int64):
         indptr, indices = frozen(np.array([0, 1, 2], dtype)), frozen(np.array([1, 0], dtype))

@@ -8,7 +8,7 @@ import torch
 from llcg_dist.config.train import Fanout, SamplingMethod
 from llcg_dist.data.csr import Topology
 from llcg_dist.data.graph import Graph
-from llcg_dist.data.rows import Array
+from llcg_dist.data.rows import Array, frozen
 from llcg_dist.sampling.block import Block, Subgraph, degrees
 from llcg_dist.sampling.compiled import kernels
 from llcg_dist.sampling.minibatch import Sample
@@ -82,10 +82,3 @@ class SubgraphSampler(NeighborSampler):
         edges = torch.from_numpy(np.concatenate(indices))
         block = Subgraph(indptr, edges, len(nodes), first, degree, None, len(outputs), tuple(per_hop))
         return Sample(all_nodes, torch.from_numpy(outputs), [block])
-
-
-def frozen(array: Array) -> Array:
-    """The array as read-only, which memory-mapped ones are: to the kernels that is a type of its own."""
-    array = np.asarray(array).view()
-    array.flags.writeable = False
-    return array

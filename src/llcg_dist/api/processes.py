@@ -3,7 +3,6 @@
 A new interpreter, and not multiprocessing: it never runs the caller's main module again, and works from a notebook.
 """
 
-import ctypes
 import os
 import signal
 import subprocess
@@ -13,14 +12,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import IO
 
+from llcg_dist.data.child_process import die_with_parent
 from llcg_dist.errors import TrainingError, UserError
 from llcg_dist.records.console import ERROR_PREFIX, say
 
 _STOP_SECONDS = 30.0
 """How long the job may take to end after an interrupt before it is killed."""
-
-_PR_SET_PDEATHSIG = 1
-_prctl = ctypes.CDLL(None).prctl  # looked up here: little is allowed between fork and exec
 
 
 def train_in_processes(overrides: Sequence[str]) -> None:
@@ -64,7 +61,7 @@ def _import_path() -> str:
 def _end_with_parent() -> None:
     """Asks the kernel to stop the job with this process, however that ends. The job hears interrupts even where this
     process was started in the background, with interrupts ignored."""
-    _prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+    die_with_parent(signal.SIGTERM)
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 

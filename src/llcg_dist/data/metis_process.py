@@ -7,7 +7,6 @@ node_weights.npy and edge_weights.npy. Writes assignment.npy. No other file impo
 import contextlib
 import ctypes
 import os
-import signal
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -15,13 +14,12 @@ from pathlib import Path
 
 import numpy as np
 
+from llcg_dist.data.child_process import die_with_parent
 from llcg_dist.data.rows import Array
-
-_PR_SET_PDEATHSIG = 1
 
 
 def main(library: str, folder: str, num_parts: int) -> None:
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)  # gigabytes that nobody waits for any more
+    die_with_parent()  # gigabytes that nobody waits for any more
     os.chdir(folder)  # METIS writes coarsened graphs to files in the current folder
     # Private copies of mapped pages, should METIS write to them.
     indptr, indices = (np.load(f"{name}.npy", mmap_mode="c") for name in ("indptr", "indices"))

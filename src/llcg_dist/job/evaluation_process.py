@@ -26,10 +26,11 @@ from torch import Tensor
 
 from llcg_dist.config.schema import Config, Verify
 from llcg_dist.data import progress
+from llcg_dist.data.child_process import die_with_parent
 from llcg_dist.data.graph import Graph
 from llcg_dist.data.store import read_shard
 from llcg_dist.errors import TrainingError, UserError
-from llcg_dist.job.forked_process import die_with_parent, show_command_line
+from llcg_dist.job.forked_process import show_command_line
 from llcg_dist.job.machine import peak_rss_mb
 from llcg_dist.models import build_model
 from llcg_dist.training.evaluation import EvaluationSettings, Evaluator

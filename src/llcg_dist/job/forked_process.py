@@ -1,19 +1,12 @@
-"""A forked process becomes one of its own: it ends with its parent, and is shown for what it is."""
+"""A forked process is shown for what it is, and not as the fork server."""
 
 import ctypes
 import mmap
 import os
-import signal
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-_PR_SET_PDEATHSIG = 1
 _PR_SET_MM, _PR_SET_MM_MAP = 35, 14
-
-
-def die_with_parent() -> None:
-    """Asks the kernel to kill this process when its parent ends; the caller knows whether that has happened already."""
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 class _MemoryMap(ctypes.Structure):

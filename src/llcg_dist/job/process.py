@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Protocol
 
 from llcg_dist.data.atomic_files import write_json
+from llcg_dist.data.child_process import die_with_parent
 from llcg_dist.errors import PeerTimeoutError, UserError, os_error_line
-from llcg_dist.job.forked_process import die_with_parent
 from llcg_dist.job.supervisor import SupervisorLink
 from llcg_dist.records.console import print_error
 

@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from llcg_dist.job.forked_process import die_with_parent, show_command_line
+from llcg_dist.data.child_process import die_with_parent
+from llcg_dist.job.forked_process import show_command_line
 from llcg_dist.records.console import print_error
 
 _PASSED_ON = (signal.SIGTERM, signal.SIGINT)

@@ -8,7 +8,7 @@ import gc
 import os
 import signal
 
-from llcg_dist.job.forked_process import die_with_parent
+from llcg_dist.data.child_process import die_with_parent
 
 gc.disable()  # what is imported stays: looking for garbage in it would take a fifth of the time
 die_with_parent()  # with torch loaded, a fork server that notices its launcher's end by itself takes long to exit

@@ -18,14 +18,12 @@ from hydra.core.hydra_config import HydraConfig
 from llcg_dist.cli.exit_codes import exit_code_of
 from llcg_dist.cli.launch.forked import fork_server
 from llcg_dist.config.compose import load_config, quoted_override
-from llcg_dist.job.forked_process import die_with_parent
-from llcg_dist.records.console import percent, say
+from llcg_dist.data.child_process import die_with_parent
+from llcg_dist.records.console import ERROR_PREFIX, percent, say
 from llcg_dist.records.reading import is_number, read_object
 
 _SHUTDOWN_SECONDS = 20.0
 """How long a job may take to end when the sweep is stopped, before it is killed: its ranks have ten seconds."""
-_ERROR_PREFIX = "llcg: error: "
-"""How records.console.print_error begins a line."""
 
 
 @dataclass(frozen=True)
@@ -134,6 +132,6 @@ def _outcome(name: str, run_dir: Path, code: int, console: Path, earlier_size: i
         return finished_outcome(name, run_dir)
     with console.open(errors="replace") as file:
         file.seek(earlier_size)
-        errors = [line.partition(_ERROR_PREFIX)[2].strip() for line in file if _ERROR_PREFIX in line]
+        errors = [line.partition(ERROR_PREFIX)[2].strip() for line in file if ERROR_PREFIX in line]
     ending = f"killed by {signal.Signals(-code).name}" if code < 0 else f"ended with code {code}"
     return JobOutcome(name, code if code > 0 else 1, errors[0] if errors else f"{ending}; see {console}")

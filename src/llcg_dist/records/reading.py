@@ -2,6 +2,8 @@
 
 import json
 import math
+from collections.abc import Iterator
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -12,20 +14,23 @@ _NUMBERS = ("val_score", "test_score", "train_loss", "checkpoint_round")
 
 def readable_rows(folder: Path) -> list[Row]:
     """The rows of metrics.jsonl up to the first line that is not whole."""
-    rows: list[Row] = []
     try:
-        lines = (folder / "metrics.jsonl").read_bytes().splitlines()
+        return list(takewhile(_is_whole, rows_in_order(folder)))
     except OSError:
-        return rows
-    for line in lines:
+        return []
+
+
+def rows_in_order(folder: Path) -> Iterator[Row]:
+    """The JSON objects in metrics.jsonl that name the rounds 1, 2, 3, …, up to the first line that is torn or out of
+    order; their other columns are as they are."""
+    for round_, line in enumerate((folder / "metrics.jsonl").read_bytes().splitlines(), start=1):
         try:
             row = json.loads(line)
         except (ValueError, RecursionError):
-            break
-        if not isinstance(row, dict) or row.get("round") != len(rows) + 1 or not _is_whole(row):
-            break
-        rows.append(row)
-    return rows
+            return
+        if not isinstance(row, dict) or row.get("round") != round_:
+            return
+        yield row
 
 
 def is_number(value: Any) -> bool:

@@ -4,6 +4,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from llcg_dist.config.algorithm import BatchNormStats
 from llcg_dist.config.schema import Config
 from llcg_dist.errors import UserError
 from llcg_dist.records.cluster_time import link_seconds
+from llcg_dist.records.reading import rows_in_order
 from llcg_dist.stopwatch import Elapsed
 from llcg_dist.training.evaluation import Evaluation, scored_statistics
 
@@ -136,18 +138,9 @@ def read_rows(run_dir: Path, last_round: int) -> list[Row]:
 
     The last ones may be missing, because a round is checkpointed before it is evaluated and recorded (without_row).
     """
-    path = run_dir / "metrics.jsonl"
-    rows: list[Row] = []
-    if last_round and path.exists():
-        for line in path.read_bytes().splitlines():
-            try:
-                row = json.loads(line)
-            except (ValueError, RecursionError):
-                break
-            if not _is_row(row, len(rows) + 1) or row["round"] > last_round:
-                break
-            rows.append(row)
-    return rows
+    if not last_round or not (run_dir / "metrics.jsonl").exists():
+        return []
+    return list(takewhile(lambda row: row["round"] <= last_round and _is_row(row), rows_in_order(run_dir)))
 
 
 def without_row(saved: Sequence[RoundResult], rows: Sequence[Row], run_dir: Path) -> list[RoundResult]:
@@ -158,13 +151,11 @@ def without_row(saved: Sequence[RoundResult], rows: Sequence[Row], run_dir: Path
     return [result for result in saved if result.round > len(rows)]
 
 
-def _is_row(row: Any, round_: int) -> bool:
-    """Whether a parsed line is an intact row of this round."""
+def _is_row(row: Row) -> bool:
+    """Whether a row has what a run goes on from."""
     integers = ("local_steps", "bytes_up", "bytes_down", "feature_bytes", "gradient_bytes", "control_bytes")
     return (
-        isinstance(row, dict)
-        and row.get("round") == round_
-        and all(isinstance(row.get(key), int) for key in integers)
+        all(isinstance(row.get(key), int) for key in integers)
         and all(row.get(key) is None or isinstance(row[key], float) for key in ("val_score", "test_score"))
         and {"val_score", "test_score", "train_loss"} <= row.keys()
     )

@@ -5,7 +5,7 @@
 
 The server knows to the bit what the machines hold, so the error of one message is in the next difference. It adds a
 machine's difference to its own exact model: precision that has not reached the machines yet is not lost there.
-With float32 nothing is rounded and no state is kept: models cross as they are.
+With float32 nothing is rounded and no state outlives a round: models cross as they are.
 """
 
 from collections.abc import Sequence
@@ -51,10 +51,12 @@ class MachineCompressor:
 
     def __init__(self, codec: Codec) -> None:
         self.codec = codec
+        self._held = torch.zeros(codec.size)
 
     def decompress(self, message: Tensor) -> Tensor:
-        """The server's model."""
-        return message
+        """The server's model: a copy, since it serves later requests too, and the next message arrives where this one
+        did."""
+        return self._held.copy_(message)
 
     def compress(self, theta: Tensor) -> Tensor:
         """The message that brings this machine's model to the server."""
@@ -105,7 +107,7 @@ class QuantizedServerCompressor(ServerCompressor):
 class QuantizedMachineCompressor(MachineCompressor):
     def __init__(self, codec: Codec) -> None:
         super().__init__(codec)
-        self._held, self._residual = torch.zeros(codec.size), torch.zeros(codec.size)
+        self._residual = torch.zeros(codec.size)
         self._message = codec.empty_message()
 
     def decompress(self, message: Tensor) -> Tensor:

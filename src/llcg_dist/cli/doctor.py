@@ -111,7 +111,7 @@ def _predict_stages(arguments: Sequence[str], start: float) -> int:
 
 
 def _predict_large(config: Config, algorithm: Algorithm, host: Host, start: float) -> None:
-    """The same where a large graph has no parts yet: what comes next takes minutes."""
+    """Predicts and prints the stages of a large graph that has no parts yet: what comes next takes minutes."""
     size = None if store_path(config).exists() else size_of(config)
     if size is not None and size.entries >= LARGE_ENTRIES:
         _print_stages(config, forecast(algorithm, size, host, start, has_store=False))

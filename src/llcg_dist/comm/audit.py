@@ -48,7 +48,7 @@ class Reading:
     """To and from the store, until the ranks had found each other: before any of them opens a graph."""
     joining_allowance: int
     store_bytes: int
-    """The same afterwards."""
+    """To and from the store, after the ranks had found each other."""
     store_allowance: int
 
 

@@ -42,7 +42,7 @@ class Waiters:
         self._left: dict[int, int] = {}
         """Links that are waited for, and the call in which each got its works."""
         self.late: dict[int, int] = {}
-        """The same of links that a wait has ended without."""
+        """Links that a wait has ended without, and the call in which each got its works."""
         self._ended_late: dict[int, Exception | None] = {}
         self.moments: dict[int, float] = {}
         """When each link's last works had ended, by time.monotonic."""

@@ -34,7 +34,7 @@ def read_settings(path: Path) -> dict[str, Any]:
 
 
 def read_settings_to_resume(path: Path) -> dict[str, Any]:
-    """The same, with the default of every setting that the version which wrote the file did not have."""
+    """The settings in a config.yaml to resume from, with defaults for keys that its version did not have."""
     settings, format_ = _read(path)
     try:
         schema = Config(dataset=DATASETS[settings["dataset"]["source"]]())

@@ -173,7 +173,7 @@ def predict(config: Config, size: GraphSize, costs: Costs, rates: Rates) -> Stag
 
 
 def _read_again(cost: StageCost, times: float, rates: Rates) -> StageCost:
-    """The same where memory does not hold all files: its own are read from disk so many times while it runs."""
+    """The cost of a stage whose files do not fit into memory and are read from disk `times` times while it runs."""
     speed, read = rates.partition, times * cost.mapped
     return replace(cost, cpu=cost.cpu + read * speed.read_byte, waits=cost.waits + read * speed.read_wait)
 

@@ -150,7 +150,7 @@ class Evaluator:
         return {name: tensor.cpu() for name, tensor in self._state().items()}
 
     def _state(self) -> dict[str, Tensor]:
-        """The same where the model is."""
+        """A copy of the state_dict, on the model's device."""
         return {name: tensor.clone() for name, tensor in self._model.state_dict().items()}
 
 

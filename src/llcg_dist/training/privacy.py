@@ -48,7 +48,7 @@ def privacy_of(settings: AlgorithmConfig, rounds: int) -> dict[str, Any] | None:
 
 
 def privacy_line(found: dict[str, Any]) -> str:
-    """The same for people."""
+    """One line with epsilon, delta, rounds, noise and clip of a run; `found`: what privacy_of says of it."""
     level = f"epsilon {found['epsilon']:.3g} at delta {found['delta']:g}"
     how = f"noise {found['noise']:g} x clip {found['clip']:g}"
     return f"updates of a machine over {found['rounds']} rounds: {level} ({how})"

@@ -157,7 +157,7 @@ class Trainer:
         return self._gradient().cpu()
 
     def _gradient(self) -> Tensor:
-        """The same where the model is."""
+        """[number of learned parameters] on the model's device: the gradient of the last backward pass."""
         gradients = [torch.zeros_like(p) if p.grad is None else p.grad for p in self._model.parameters()]
         return torch.cat([gradient.reshape(-1) for gradient in gradients])
 

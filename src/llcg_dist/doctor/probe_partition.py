@@ -41,7 +41,7 @@ _METIS_PROCESS = 0.2
 """CPU seconds of a process that has imported what METIS needs."""
 
 
-def drawn_graph(num_nodes: int, degree: float, entries: int) -> tuple[Graph, int]:
+def drawn_topology(num_nodes: int, degree: float, entries: int) -> tuple[Graph, int]:
     """(a graph without features, some of whose nodes have about so many entries together; how many nodes these are).
     Its topology has rows for these alone."""
     rng, each = np.random.default_rng(0), max(1, round(degree))
@@ -58,7 +58,7 @@ def measure_partition(
 ) -> PartitionRates:
     """`scratch`: a folder on the disk that the store will be on; `start`: what this process took to begin."""
     num_nodes = max(_CLUSTERS, min(size.nodes, _MOST_NODES))
-    graph, rows = drawn_graph(num_nodes, size.degree, min(size.entries, _ENTRIES))
+    graph, rows = drawn_topology(num_nodes, size.degree, min(size.entries, _ENTRIES))
     entries, assignment = len(graph.indices), (np.arange(num_nodes) % num_parts).astype(np.int32)
     num_edges = max(1, min(size.edges, _ENTRIES))
 

@@ -37,7 +37,7 @@ _FEWEST_NODES = 8
 _ALL_NEIGHBOURS = -1
 
 
-def drawn_graph(size: GraphSize, num_nodes: int, degree: float, entries: int) -> Graph:
+def drawn_training_graph(size: GraphSize, num_nodes: int, degree: float, entries: int) -> Graph:
     """Its first nodes have `degree` neighbours each, at random, until there are `entries`; the others have none."""
     rng, each = np.random.default_rng(0), max(1, round(degree))
     rows = max(1, min(num_nodes, entries // each))
@@ -61,7 +61,7 @@ def measure_training(algorithm: Algorithm, size: GraphSize) -> tuple[TrainingRat
     prepare_computing(threads=1)
     config, machines = algorithm.config, algorithm.config.cluster.num_machines
     part = replace(size, nodes=size.nodes // machines, edges=size.edges // machines)
-    costs = costs_of(config, drawn_graph(size, 1000, min(10.0, size.degree), 10_000))
+    costs = costs_of(config, drawn_training_graph(size, 1000, min(10.0, size.degree), 10_000))
     local = _step(algorithm, part, costs, algorithm.local_batch_size, config.sampling.fanout)
     server = 0.0
     if config.algorithm.corrects:
@@ -76,7 +76,7 @@ def _step(algorithm: Algorithm, size: GraphSize, costs: Costs, batch_size: int, 
     degree = size.degree if _ALL_NEIGHBOURS in fanouts else min(size.degree, 2 * max([1, *fanouts]))
     limits = (size.nodes, _TABLE_BYTES // (4 * size.features), round(_ENTRIES / max(1.0, degree)))
     nodes = max(_FEWEST_NODES, min(limits))
-    graph = drawn_graph(size, nodes, degree, _ENTRIES)
+    graph = drawn_training_graph(size, nodes, degree, _ENTRIES)
     model = build_model(config.model, graph.num_features, graph.num_classes)
     view, sampler = GraphView(graph), sampler_for(model, GraphView(graph).topology, fanout)
     settings = StepSettings(stream=0, seed=0, batch_size=batch_size, lr=config.train.local_lr)
@@ -93,7 +93,7 @@ def _evaluation(algorithm: Algorithm, size: GraphSize) -> tuple[float, float]:
     config = algorithm.config
     width = max(size.features, config.model.hidden, size.classes)
     nodes = max(_FEWEST_NODES, min(size.nodes, _TABLE_BYTES // (4 * width)))
-    whole = drawn_graph(size, nodes, size.degree, max(2, min(_ENTRIES, round(nodes * size.degree))))
+    whole = drawn_training_graph(size, nodes, size.degree, max(2, min(_ENTRIES, round(nodes * size.degree))))
     entries, few = len(whole.indices), max(1, len(whole.indices) // 100)
     taken = []
     for graph in (replace(whole, indptr=np.minimum(whole.indptr, few), indices=whole.indices[:few]), whole):

@@ -51,7 +51,7 @@ def test_tiny_graphs_are_no_mistake(size: GraphSize, tmp_path: Path) -> None:
 
 def test_a_graph_without_end_takes_seconds(tmp_path: Path) -> None:
     endless = GraphSize(10**9, 10**11, 4, 4)
-    graph, rows = probe_partition.drawn_graph(10**6, endless.degree, 10**5)
+    graph, rows = probe_partition.drawn_topology(10**6, endless.degree, 10**5)
     assert len(graph.indices) <= 10**5
     assert rows == len(graph.indptr) - 1
     began = time.process_time()

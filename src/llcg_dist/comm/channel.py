@@ -158,7 +158,7 @@ class ServerChannel:
         request, missing, started = self._request, self.members.missing, now()
         if self.substitute is not None and request is not None and missing:
             self._stood_in = {part: self.substitute(part, request, len(missing)) for part in missing}
-            self.members.stand_in(missing, now() - started)
+            self.members.note_stand_in(missing, now() - started)
 
     def replies(self) -> list[Message]:
         """One from every machine to the last request, and those of `stand_in`, in part order; vectors are valid until

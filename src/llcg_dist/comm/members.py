@@ -23,7 +23,7 @@ class Members:
         self._answered_late: dict[int, int] = {}
         self._lost: dict[int, str] = {}
         self._returned: list[int] = []
-        self.stand_in([], Elapsed())
+        self.note_stand_in([], Elapsed())
 
     @property
     def absent(self) -> list[int]:
@@ -70,7 +70,7 @@ class Members:
             self.late.pop(part, None)
             self._returned.append(part)
 
-    def stand_in(self, parts: Iterable[int], took: Elapsed) -> None:
+    def note_stand_in(self, parts: Iterable[int], took: Elapsed) -> None:
         """The server has taken these parts' steps of this round, all together in this time."""
         self._stood_in, self._standing_in = sorted(parts), took
 
@@ -89,7 +89,7 @@ class Members:
             "answered_late": _by_name(self._answered_late),
         }
         self._lost, self._returned, self._answered_late = {}, [], {}
-        self.stand_in([], Elapsed())
+        self.note_stand_in([], Elapsed())
         return {name: value for name, value in columns.items() if value}
 
 

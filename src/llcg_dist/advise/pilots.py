@@ -1,6 +1,6 @@
 """All pilots of `llcg advise` in their order, and the answer that they lead to."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 from llcg_dist.advise.answer import Answer, Facts
 from llcg_dist.advise.decision import longer_local_steps, soonest
@@ -22,26 +22,24 @@ def advise(overrides: Sequence[str], seconds: float, say: Callable[[str], None])
     config = load_config(overrides)
     link_mbit = config.cluster.link_mbit or _DEFAULT_LINK_MBIT
     trials, cuts = list[Trial](), dict[str, Parts]()
-    for candidate in _ways(config, overrides, trials, link_mbit):
+
+    def try_one(candidate: Candidate) -> None:
         if not candidate.alone:
             cuts[candidate.name] = cut(load_config(candidate.settings(overrides)))
         trials.append(try_candidate(candidate, overrides, seconds / _MOST_WAYS))
         curve = trials[-1].curve(link_mbit)
         say(f"{candidate.name}: {100 * curve.best:.1f} % after {len(curve.scores)} rounds, {curve.seconds[-1]:.2g} s")
+
+    for candidate in candidates(config):
+        try_one(candidate)
+    several = config.cluster.num_machines > 1
+    if several and not _sets(overrides, "algorithm.K", "algorithm.S"):
+        try_one(_longer(config, trials, link_mbit))
+    of_a_preset = config.partition.method != PartitionMethod.metis
+    if several and not of_a_preset and not _sets(overrides, "partition", "partition.balance"):
+        try_one(_balanced(trials, link_mbit))
     facts = _facts(config, trials, cuts, link_mbit, overrides)
     return answer(config, [trial.curve(link_mbit) for trial in trials], facts, cpu_bfloat16())
-
-
-def _ways(config: Config, overrides: Sequence[str], trials: Sequence[Trial], link_mbit: float) -> Iterator[Candidate]:
-    """What is tried, one after the other: the last ones follow from how those before them went (`trials`)."""
-    yield from candidates(config)
-    if config.cluster.num_machines == 1:
-        return
-    if not _sets(overrides, "algorithm.K", "algorithm.S"):
-        yield _longer(config, trials, link_mbit)
-    of_a_preset = config.partition.method != PartitionMethod.metis
-    if not of_a_preset and not _sets(overrides, "partition", "partition.balance"):
-        yield _balanced(trials, link_mbit)
 
 
 def _longer(config: Config, trials: Sequence[Trial], link_mbit: float) -> Candidate:

@@ -176,6 +176,10 @@ class MachineEnvironment(Protocol):
 class MachineStart:
     """A machine's end: answers the server's questions until the machine is built."""
 
+    channel: MachineChannel | None = None
+    """Of the machine, once it is built."""
+    codec: Codec
+
     def __init__(self, config: Config, algorithm: Algorithm, environment: MachineEnvironment) -> None:
         self._config, self._algorithm, self._environment = config, algorithm, environment
         self._store = store_path(config)
@@ -202,10 +206,6 @@ class MachineStart:
             return to_json(self._answers[type(message)](message))
         except UserError as error:
             return to_json(Failed(str(error)))
-
-    channel: MachineChannel | None = None
-    """Of the machine, once it is built."""
-    codec: Codec
 
     def _identify(self, message: Identify) -> Identity:
         return Identity.of(self._config)

@@ -38,6 +38,7 @@ from llcg_dist.job.handshake import (
     Leave,
     Offer,
     Ready,
+    Reply,
     StepSeconds,
     TakePart,
     TrySteps,
@@ -157,16 +158,18 @@ def _start(
     rank_of_part = assign_ranks(ask_all(hub, Offer(str(run_dir)), Offered), algorithm.num_machines)
     full = read_shard(store / "global", config.verify)
     run = OpenRun(config, algorithm, run_dir, store, manifest, full, hub.device, restored, hub.evaluation_process)
+
+    def by_part(replies: list[Reply]) -> list[Reply]:
+        return [replies[rank - 1] for rank in rank_of_part]  # replies come by rank, the first from rank 1
+
     part_of_rank = sorted(range(len(rank_of_part)), key=rank_of_part.__getitem__)
-    taken = ask(hub, [TakePart(part, rank_of_part) for part in part_of_rank], PartReport)
-    reports = [taken[rank - 1] for rank in rank_of_part]
+    reports = by_part(ask(hub, [TakePart(part, rank_of_part) for part in part_of_rank], PartReport))
     names = [shard_name(algorithm.data_access, part) for part in range(len(rank_of_part))]
     require_parts(reports, rank_of_part, described_shards(manifest, names))
     start = _choose_start(run, [report.checkpoints for report in reports], state)
     step_seconds = list[float]()
     if start.measures_steps(config):
-        tried = ask_all(hub, TrySteps(asdict(start)), StepSeconds)
-        step_seconds = [tried[rank - 1].seconds for rank in rank_of_part]
+        step_seconds = [tried.seconds for tried in by_part(ask_all(hub, TrySteps(asdict(start)), StepSeconds))]
         start = start.with_speeds(config, step_seconds)
     ask_all(hub, Begin(asdict(start)), Ready)
     if algorithm.trains_on_parts:

@@ -1,7 +1,6 @@
 """`fit`: trains a model over a graph, in processes of their own or, on loopback, in this one."""
 
 import contextlib
-import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ from llcg_dist.data.datasets.memory import in_memory
 from llcg_dist.data.datasets.objects import to_graph
 from llcg_dist.data.partition import ensure_store
 from llcg_dist.errors import UserError
-from llcg_dist.job.run_dir import choose_run_dir, claim_run_dir
+from llcg_dist.job.run_dir import choose_run_dir, claim_run_dir, remove_if_nothing_recorded
 from llcg_dist.records.console import say
 
 
@@ -89,6 +88,6 @@ def _train(overrides: list[str]) -> Run:
             train_in_processes(overrides)
     except UserError:
         if not existed:
-            shutil.rmtree(folder, ignore_errors=True)
+            remove_if_nothing_recorded(folder)
         raise
     return Run(folder, Path(config.partition.root).absolute())

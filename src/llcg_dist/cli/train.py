@@ -1,6 +1,5 @@
 """`llcg train [-m] [overrides]`: checks a job and starts its ranks on this host, or sweeps over many jobs (-m)."""
 
-import shutil
 from pathlib import Path
 
 from llcg_dist.cli.launch.forked import fork_server
@@ -37,13 +36,13 @@ def train_job(overrides: list[str], forked: bool = False) -> int:
 
         return run_rank(overrides)
     from llcg_dist.cli.launch.elastic import launch
-    from llcg_dist.job.run_dir import claim_run_dir
+    from llcg_dist.job.run_dir import claim_run_dir, remove_if_nothing_recorded
 
     existed = config.run_dir is not None and run_dir.exists()
     run_dir = claim_run_dir(config, run_dir)
     code = launch(num_processes, config.cluster, run_dir, overrides)
     if code == 2 and not existed:
-        shutil.rmtree(run_dir, ignore_errors=True)
+        remove_if_nothing_recorded(run_dir)
     return code
 
 

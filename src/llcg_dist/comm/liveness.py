@@ -84,6 +84,8 @@ class Heartbeat:
         self._is_given_up = False
         self._beats = 0
         self._done = threading.Event()
+        self._changing = threading.Lock()
+        """Who is watched changes under it: three threads do that."""
         # The store call itself can hang where a network is cut, hence one thread to beat and one to judge.
         self._threads = [threading.Thread(target=work, daemon=True) for work in (self._keep_beating, self._judge)]
 
@@ -97,15 +99,18 @@ class Heartbeat:
     def watch(self, rank: int, name: str, incarnation: int) -> None:
         """Another process has taken the place of a rank that was given up."""
         now = time.monotonic()
-        self._heard[rank], self._incarnations[rank] = Heard(b"", now, Report(), now), incarnation
-        self._names = {**self._names, rank: name}
+        with self._changing:
+            self._incarnations[rank] = incarnation
+            self._heard = {**self._heard, rank: Heard(b"", now, Report(), now)}
+            self._names = {**self._names, rank: name}
 
     def forget(self, rank: int) -> None:
         """The rank is not watched any more."""
-        self._names = {other: name for other, name in self._names.items() if other != rank}
-        self._heard = {other: heard for other, heard in self._heard.items() if other != rank}
+        with self._changing:
+            self._names = {other: name for other, name in self._names.items() if other != rank}
+            self._heard = {other: heard for other, heard in self._heard.items() if other != rank}
 
-    def incarnation(self, rank: int, number: int) -> None:
+    def set_incarnation(self, rank: int, number: int) -> None:
         """Which process of a rank it is; its beats are apart from those of the processes before."""
         self._incarnations[rank] = number
 
@@ -131,8 +136,9 @@ class Heartbeat:
         self._store_answered = time.monotonic()
 
     def _hear(self, rank: int, beat: bytes) -> None:
-        if rank in self._heard:  # not forgotten meanwhile
-            self._heard[rank] = self._heard[rank].and_now(beat, time.monotonic())
+        with self._changing:
+            if rank in self._heard:  # not forgotten meanwhile
+                self._heard = {**self._heard, rank: self._heard[rank].and_now(beat, time.monotonic())}
 
     def _key(self, rank: int) -> str:
         incarnation = self._incarnations.get(rank, 0)
@@ -171,9 +177,9 @@ class Heartbeat:
             return f"no answer from the job's store on rank 0's host for {now - self._store_answered:.0f} s"
         if self.on_loss:
             return None  # `given_up` finds them, by what was last read: the others' job does not fail for them
-        last = self._silence(now)
-        names = [f"{self._names[rank]} for {last[rank]:.0f} s" for rank in sorted(last) if last[rank] > limit]
-        return f"nothing heard from {', '.join(names)} (cluster.timeout={limit:g})" if names else None
+        names, last = self._names, self._silence(now)
+        silent = [f"{names[rank]} for {last[rank]:.0f} s" for rank in names.keys() & last if last[rank] > limit]
+        return f"nothing heard from {', '.join(sorted(silent))} (cluster.timeout={limit:g})" if silent else None
 
     def stalled(self, now: float) -> str | None:
         """Who is alive and does not move on, where, and for how long."""
@@ -181,9 +187,11 @@ class Heartbeat:
         if limit is None:
             return None
         setting = f"(cluster.stall_timeout={limit:g})"
+        names = self._names
         stuck = [
-            f"{self._names[rank]} at {heard.report.place} for {now - heard.since:.0f} s"
+            f"{names[rank]} at {heard.report.place} for {now - heard.since:.0f} s"
             for rank, heard in self._stuck(now).items()
+            if rank in names
         ]
         if stuck:
             return f"alive, but not moving on: {', '.join(stuck)} {setting}"

@@ -57,8 +57,11 @@ class Cluster:
         self.ledger, self.received_bytes, self.round = ledger, 0, 0
         self.seal_bytes = SEAL_BYTES if self._key else 0
         """What sealing adds to a message."""
+        says = describe(resources)
+        if ticket and "error" in says:  # the others train on
+            raise UserError(str(says["error"]))
         try:
-            self._join(int(os.environ["RANK"]), backend, describe(resources), ticket)
+            self._join(int(os.environ["RANK"]), backend, says, ticket)
         except UserError as error:
             self._store.set(REFUSED, str(error))
             raise
@@ -224,14 +227,13 @@ class Cluster:
         if self._heartbeat:
             self._heartbeat.stop()
         # A connection of its own: the job's store may be busy in the main thread.
-        self._beat_store = connect_store(timedelta(seconds=limits.silence), False, self._key)
-        store = dist.PrefixStore(self._prefix, self._beat_store)
-        beats = self._beat_store
+        beats = self._beat_store = connect_store(timedelta(seconds=limits.silence), False, self._key)
+        store = dist.PrefixStore(self._prefix, beats)
         # Someone whose beats are forged may be alive: the message then says so.
         self._heartbeat = Heartbeat(
             store, self.rank, names, limits, lambda message: on_failure(message + ignored_values(beats))
         )
-        self._heartbeat.incarnation(self.rank, self.ticket.incarnation)
+        self._heartbeat.set_incarnation(self.rank, self.ticket.incarnation)
         self._heartbeat.on_beat, self._heartbeat.loss_key = on_beat, loss_key(self.rank) if self.rank else None
         if self.losses is not None:
             self._heartbeat.on_loss = self.waiters.give_up

@@ -141,5 +141,6 @@ class ClusterConfig(Section):
         rule = "takes cluster.backend=loopback, where no machine is lost by itself, and cluster.on_loss=go_on"
         self.require(not self.script or (goes_on and self.backend == Backend.loopback), "script", rule)
         self.at_least(1, "deadline")
+        self.positive("deadline")
         rule = "takes cluster.on_loss=go_on: with fail, and with methods that need it, a round waits for all machines"
         self.require(self.deadline is None or goes_on, "deadline", rule)

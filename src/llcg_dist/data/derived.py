@@ -16,6 +16,7 @@ from llcg_dist.data.atomic_files import staged_folder, write_json
 from llcg_dist.data.csr import Topology
 from llcg_dist.data.graph import Graph, induced_topology, neighbours
 from llcg_dist.data.rows import Array, select_rows
+from llcg_dist.data.shard_checks import is_topology, require, require_edges_in_range, require_numbers
 from llcg_dist.data.store import Shard, read_arrays, read_json, read_shard, write_arrays
 from llcg_dist.errors import UserError
 
@@ -86,6 +87,11 @@ def read_topology(store: Path, store_id: str, verify: Verify) -> FullTopology:
     if not folder.exists():
         raise UserError(f"{folder}: no such folder; build it with `llcg partition algorithm=ggs`, and copy it here")
     arrays = read_arrays(folder, ("indptr", "indices", "owner", "position"), store_id, verify)
+    _require_topology(folder, arrays, verify)
+    n = len(arrays["indptr"]) - 1
+    if verify == Verify.full:
+        for name in ("owner", "position"):
+            require_numbers(folder, name, arrays[name], n, n)
     return FullTopology(Topology(arrays["indptr"], arrays["indices"]), arrays["owner"], arrays["position"])
 
 
@@ -96,7 +102,15 @@ def read_halo(config: Config, store: Path, part: int, store_id: str) -> Halo:
         command = f"llcg partition algorithm=subgraph_approx algorithm.storage_overhead={_overhead(config)}"
         raise UserError(f"{folder}: no such folder; build it with `{command}`, and copy the part here")
     arrays = read_arrays(folder, ("indptr", "indices", "features"), store_id, config.verify)
+    _require_topology(folder, arrays, config.verify)
     return Halo(Topology(arrays["indptr"], arrays["indices"]), arrays["features"])
+
+
+def _require_topology(folder: Path, arrays: dict[str, Array], verify: Verify) -> None:
+    indptr, indices = arrays["indptr"], arrays["indices"]
+    require(is_topology(indptr, indices), folder, "the arrays do not fit together")
+    if verify == Verify.full:
+        require_edges_in_range(folder, indptr, indices)
 
 
 def halo_bytes(config: Config, store: Path) -> list[int]:

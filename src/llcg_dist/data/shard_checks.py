@@ -23,14 +23,10 @@ def arrays_fit_together(graph: Graph) -> bool:
     num_nodes = graph.num_nodes
     rows = {name: len(getattr(graph, name)) for name in ("features", "labels", "split")}
     return (
-        graph.indptr.ndim == graph.indices.ndim == graph.split.ndim == 1
+        is_topology(graph.indptr, graph.indices)
+        and graph.split.ndim == 1
         and graph.features.ndim == 2
-        and graph.indptr.dtype == graph.indices.dtype
-        and graph.indptr.dtype in (np.int32, np.int64)
-        and num_nodes > 0
         and all(count == num_nodes for count in rows.values())
-        and int(graph.indptr[0]) == 0
-        and int(graph.indptr[-1]) == len(graph.indices)
         and isinstance(graph.num_classes, int)
         and graph.num_classes > 0
         and graph.task in TASKS
@@ -41,8 +37,7 @@ def arrays_fit_together(graph: Graph) -> bool:
 def require_in_range(path: Path, graph: Graph, extra: Mapping[str, Array]) -> None:
     """Raises UserError where an edge, a label or a part has a number that stands for none: kernels do not look."""
     n = graph.num_nodes
-    require(bool((np.diff(graph.indptr) >= 0).all()), path, "indptr is not ascending")
-    require(_within(graph.indices, 0, n), path, f"an edge ends outside the nodes 0..{n - 1}")
+    require_edges_in_range(path, graph.indptr, graph.indices)
     require(graph.features.dtype in (np.float32, np.float16), path, f"features are {graph.features.dtype}")
     kind = graph.labels.dtype.kind
     if graph.task == "multiclass":
@@ -52,13 +47,36 @@ def require_in_range(path: Path, graph: Graph, extra: Mapping[str, Array]) -> No
         fits = kind == "f" and graph.labels.shape == (n, graph.num_classes)
         require(fits, path, f"labels are not of shape [{n}, {graph.num_classes}]")
     if "assignment" in extra:
-        parts = extra["assignment"]
-        fits = parts.shape == (n,) and parts.dtype.kind == "i" and _within(parts, 0, n)
-        require(fits, path, "assignment does not name a part for every node")
+        require_numbers(path, "assignment", extra["assignment"], n, n)
     if "order" in extra:
         order = extra["order"]
-        fits = order.shape == (n,) and order.dtype.kind == "i" and _within(order, 0, n)
-        require(fits and int(np.bincount(order).max()) == 1, path, "order does not name every node once")
+        require_numbers(path, "order", order, n, n)
+        require(int(np.bincount(order).max()) == 1, path, "order does not name every node once")
+
+
+def is_topology(indptr: Array, indices: Array) -> bool:
+    """Cheap checks of a topology in CSR form, which need no pass over the arrays."""
+    return (
+        indptr.ndim == indices.ndim == 1
+        and indptr.dtype == indices.dtype
+        and indptr.dtype in (np.int32, np.int64)
+        and len(indptr) > 1
+        and int(indptr[0]) == 0
+        and int(indptr[-1]) == len(indices)
+    )
+
+
+def require_edges_in_range(path: Path, indptr: Array, indices: Array) -> None:
+    """Raises UserError where a row of a topology ends before it begins, or an edge ends outside of the nodes."""
+    n = len(indptr) - 1
+    require(bool((np.diff(indptr) >= 0).all()), path, "indptr is not ascending")
+    require(_within(indices, 0, n), path, f"an edge ends outside the nodes 0..{n - 1}")
+
+
+def require_numbers(path: Path, name: str, values: Array, length: int, bound: int) -> None:
+    """Raises UserError where an array is not of `length` whole numbers from 0 to bound - 1."""
+    fits = values.shape == (length,) and values.dtype.kind == "i" and _within(values, 0, bound)
+    require(fits, path, f"{name} does not hold {length} numbers from 0 to {bound - 1}")
 
 
 def _within(values: Array, low: int, high: int) -> bool:

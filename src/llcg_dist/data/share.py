@@ -16,10 +16,10 @@ def write_share(store: Path, num_parts: int, holders: Sequence[str], root: Path)
 
     A machine needs its part; the server needs the full graph and the manifest; topology/ goes to all.
     """
-    chosen = [path for path in sorted(store.iterdir()) if any(_needs(holder, path.name) for holder in holders)]
     for holder in holders:
-        if holder != SERVER_HOLDER and not (holder.isdecimal() and int(holder) < num_parts):
+        if holder not in (SERVER_HOLDER, *map(str, range(num_parts))):
             raise UserError(f"--share: {holder!r} is neither a part of 0..{num_parts - 1} nor {SERVER_HOLDER}")
+    chosen = [path for path in sorted(store.iterdir()) if any(_needs(holder, path.name) for holder in holders)]
     target = root / store.name
     if target.exists():
         raise UserError(f"--to: {target} is there already; remove it first")

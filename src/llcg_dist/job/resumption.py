@@ -35,7 +35,8 @@ def choose_round(
     """
     if not server:
         return 0, []
-    lost = {r: [p for p, rounds in enumerate(parts) if r not in rounds or p in absent(r)] for r in server}
+    gone = {r: set(absent(r)) for r in server}
+    lost = {r: [p for p, rounds in enumerate(parts) if r not in rounds or p in gone[r]] for r in server}
     chosen = min(server, key=lambda round_: (len(lost[round_]), -round_))
     if lost[chosen] and max(server) == min(server) and len(rows) <= chosen and _durable_round(rows) == 0:
         return 0, []  # the first checkpoint of all: killed before every machine had written it, and nothing is lost

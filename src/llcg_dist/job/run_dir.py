@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import shutil
 import time
 from datetime import datetime
 from enum import StrEnum
@@ -119,6 +120,14 @@ def is_locked(run_dir: Path) -> bool:
     finally:
         os.close(folder)
     return False
+
+
+def remove_if_nothing_recorded(run_dir: Path) -> None:
+    """Takes away the folder of a job that was refused; one with a round or a checkpoint stays, as does that of another
+    job that is running in it."""
+    recorded = any(readable_rows(run_dir)) or any(run_dir.glob("checkpoints/*"))
+    if run_dir.is_dir() and not recorded and not is_locked(run_dir):
+        shutil.rmtree(run_dir, ignore_errors=True)
 
 
 def _folder(place: str) -> Path:

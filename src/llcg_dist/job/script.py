@@ -55,11 +55,13 @@ def read_script(path: Path, num_machines: int) -> RecordedLosses:
     """Of a metrics.jsonl; UserError where it is none, or of a job with more parts."""
     try:
         rows = [json.loads(line) for line in path.read_text().splitlines()]
+        if not rows:
+            raise ValueError("no rounds")
         recorded = RecordedLosses(rows)
         numbers = [row["round"] for row in rows]
         parts = [part for r in numbers for part in (*recorded.absent(r), *recorded.returned(r), *recorded.late(r))]
-        if not rows or not all(isinstance(part, int) for part in parts):
-            raise ValueError("no rounds")
+        if not all(isinstance(part, int) for part in parts):
+            raise ValueError("a part is not a number")
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise UserError(f"cluster.script={path}: not the metrics.jsonl of a run ({error})") from None
     if any(not 0 <= part < num_machines for part in parts):

@@ -88,9 +88,9 @@ def _steps(study: Study) -> Figure:
 
 def _auto(study: Study, keys: Sequence[str]) -> Figure:
     caption = (
-        "Why S=auto took as many correction steps as it did: S is what it took; the bound is Theorem 2's, from the "
-        "other terms as the server sees them at the averaged model; wanted is what the steps so far were worth, and "
-        "payoff the share of the loss that a step took off."
+        "Why S=auto took as many correction steps as it did: demand = K (1 - useful), rounded down, where useful is "
+        "the alignment of the gradients with and without cut edges times the share of the machines' update on which "
+        "they agree (1 - divergence). All are smoothed over the rounds."
     )
     panels = [
         _Panel("S", "S taken"),

@@ -35,8 +35,8 @@ class Protection:
         """The model [n] that leaves the machine, which made `theta` [n] of `start` [n]; in memory of its own."""
         update = (theta.double() - start.double()).masked_fill_(self._statistics, 0)
         length = float(torch.linalg.vector_norm(update))
-        if not length < float("inf"):  # the server sorts it out
-            return theta.clone()
+        if not length < float("inf"):  # the server sorts it out, and learns no finite number of a model that is hidden
+            return torch.full_like(theta, torch.nan) if self.hides else theta.clone()
         update *= min(1.0, self._clip / length) if length else 1.0
         if not self.hides:
             moved = start.double() + update

@@ -1,8 +1,9 @@
 """Silence and standing still: who is blamed, when, and who is not."""
 
+import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -181,11 +182,48 @@ def test_another_process_of_a_rank_has_beats_of_its_own() -> None:
     assert watch.heartbeat.given_up(watch.start + 16).keys() == {1}
 
 
+def test_who_is_watched_changes_while_all_threads_look() -> None:
+    """The one that judges would end, and nobody would be given up any more."""
+    store, failures, done = DictStore(), list[BaseException](), threading.Event()
+    heartbeat = Heartbeat(store, 0, dict.fromkeys(range(1, 20), "machine"), Limits(silence=60, stall=60), print)
+
+    def again_and_again(step: Callable[[], object]) -> None:
+        try:
+            while not done.is_set():
+                step()
+        except BaseException as error:
+            failures.append(error)
+
+    def readmit() -> None:
+        for rank in range(1, 20):
+            heartbeat.forget(rank)
+            heartbeat.watch(rank, "machine", 1)
+
+    def judge() -> None:
+        now = time.monotonic()
+        heartbeat.given_up(now + 90), heartbeat.silent(now + 90), heartbeat.stalled(now + 90)
+
+    threads = [threading.Thread(target=again_and_again, args=(step,)) for step in (readmit, judge, heartbeat.beat)]
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for thread in threads:
+            thread.start()
+        done.wait(1.0)
+    finally:
+        done.set()
+        for thread in threads:
+            thread.join()
+        sys.setswitchinterval(interval)
+    assert failures == []
+    assert heartbeat._names.keys() == set(range(1, 20)), "one that was readmitted is watched"
+
+
 def test_a_machine_hears_that_the_others_have_gone_on() -> None:
     store, told = DictStore(), list[str]()
     for incarnation, wanted in ((0, 1), (2, 2)):
         heartbeat = Heartbeat(store, 1, {0: "rank 0 (server)"}, Limits(silence=60), told.append)
-        heartbeat.incarnation(1, incarnation)
+        heartbeat.set_incarnation(1, incarnation)
         heartbeat.loss_key = "wanted/1"
         store.set("wanted/1", str(wanted))
         heartbeat.start()

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from llcg_dist.config.schema import Config, Verify
 from llcg_dist.data.derived import DataAccess, halo_bytes, halo_nodes, read_halo, read_topology
 from llcg_dist.data.partition import ensure_store
-from llcg_dist.data.store import read_shard
+from llcg_dist.data.store import read_shard, write_arrays
 from llcg_dist.errors import UserError
 from tests.helpers.graphs import community_graph, graph_of
 from tests.helpers.partitions import store_settings
@@ -84,3 +84,27 @@ def test_what_is_missing_says_how_to_build_it(tmp_path: Path) -> None:
 def test_another_stores_topology_is_refused(store: Path) -> None:
     with pytest.raises(UserError, match="another store"):
         read_topology(store, "other", Verify.sizes)
+
+
+@pytest.mark.parametrize(
+    ("name", "place", "value", "rule"),
+    [
+        ("indices", 5, 300, "an edge ends outside the nodes 0..299"),
+        ("indptr", 3, 2**30, "indptr is not ascending"),
+        ("indptr", -1, 7, "the arrays do not fit together"),
+        ("owner", 4, -1, "owner does not hold 300 numbers from 0 to 299"),
+        ("position", 4, 300, "position does not hold 300 numbers from 0 to 299"),
+    ],
+)
+def test_a_topology_that_leads_out_of_its_arrays(
+    config: Config, tmp_path: Path, name: str, place: int, value: int, rule: str
+) -> None:
+    """With the right checksums, as a stranger would write it."""
+    store, _ = ensure_store(config)
+    whole = read_topology(store, read_shard(store / "global").store_id, Verify.full)
+    arrays = {"indptr": whole.topology.indptr, "indices": whole.topology.indices}
+    arrays = {key: array.copy() for key, array in {**arrays, "owner": whole.owner, "position": whole.position}.items()}
+    arrays[name][place] = value
+    write_arrays(tmp_path / "topology", arrays, "store-1")
+    with pytest.raises(UserError, match=f"topology: {rule}"):
+        read_topology(tmp_path, "store-1", Verify.full)

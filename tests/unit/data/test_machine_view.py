@@ -1,5 +1,6 @@
 """What a machine trains on, by what its method may read: its part, a halo, or the full topology with remote rows."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -8,13 +9,14 @@ import torch
 
 from llcg_dist.comm.remote_rows import FeatureTraffic, LoopbackRows
 from llcg_dist.config.schema import Config, Verify
-from llcg_dist.data.derived import DataAccess, read_derived
+from llcg_dist.data.derived import DataAccess, Halo, read_derived
 from llcg_dist.data.feature_rows import materialize
 from llcg_dist.data.graph import TRAIN, neighbours
 from llcg_dist.data.machine_view import part_view
 from llcg_dist.data.partition import ensure_store
 from llcg_dist.data.store import Shard, read_shard
 from llcg_dist.data.views import View
+from llcg_dist.errors import UserError
 from tests.helpers.graphs import rows_of
 from tests.helpers.partitions import store_settings
 
@@ -90,3 +92,17 @@ def test_remote_rows_are_counted_and_own_rows_are_not(config: Config, store: Pat
     assert (taken.pairs, taken.id_bytes, taken.row_bytes) == (2, 2 * 8 + remote * 4, remote * 4 * 4)
     found.features(torch.from_numpy(found.train_nodes))
     assert traffic.take().row_bytes == 0
+
+
+def test_parts_whose_numbers_are_those_of_another_graph(config: Config, store: Path) -> None:
+    """What each folder holds is whole, and they do not belong together."""
+    shard, nobody = read_shard(store / "part1"), LoopbackRows({}, FeatureTraffic())
+    outside = replace(shard, extra={"nodes": shard.extra["nodes"] + 300})
+    topology = read_derived(config, DataAccess.FULL_TOPOLOGY, store, 1, shard.store_id)
+    checked = replace(config, verify=Verify.full)
+    with pytest.raises(UserError, match="part1: nodes does not hold 100 numbers from 0 to 299"):
+        part_view(checked, 1, outside, topology, lambda own: nobody)
+    halo = read_derived(config, DataAccess.PART_AND_HALO, store, 1, shard.store_id)
+    assert isinstance(halo, Halo)
+    with pytest.raises(UserError, match="part1/halo: it does not fit to the part"):
+        part_view(config, 1, shard, replace(halo, features=halo.features[1:]), lambda own: nobody)

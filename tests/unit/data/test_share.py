@@ -40,7 +40,7 @@ def test_what_all_need_goes_to_all(store: Path, tmp_path: Path) -> None:
     assert names(write_share(store, 12, ["0"], tmp_path / "b")) == ["part0", "topology"]
 
 
-@pytest.mark.parametrize("holder", ["12", "-1", "", "all", "0 "])
+@pytest.mark.parametrize("holder", ["12", "-1", "", "all", "0 ", "00", "٣"])
 def test_a_part_that_is_not_there(store: Path, tmp_path: Path, holder: str) -> None:
     with pytest.raises(UserError, match=r"--share: .* is neither a part of 0\.\.11 nor server"):
         write_share(store, 12, ["0", holder], tmp_path / "b")

@@ -219,7 +219,7 @@ def saved(array: Any) -> bytes:
         ("indices", 5, -1, "an edge ends outside the nodes 0..29"),
         ("indptr", 3, 2**30, "indptr is not ascending"),
         ("labels", 4, 3, "a label is outside the classes"),
-        ("assignment", 2, -1, "assignment does not name a part for every node"),
+        ("assignment", 2, -1, "assignment does not hold"),
     ],
 )
 def test_numbers_that_lead_out_of_an_array(tmp_path: Path, name: str, place: int, value: int, rule: str) -> None:

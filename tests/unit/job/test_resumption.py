@@ -42,6 +42,18 @@ def test_the_newest_round_of_all_or_the_newest_of_the_server(
     assert choose_round(server, parts, recorded(rows)) == expected
 
 
+def test_who_was_gone_is_asked_once_a_round() -> None:
+    """A checkpoint of the server is read for it."""
+    asked = list[int]()
+
+    def absent(round_: int) -> list[int]:
+        asked.append(round_)
+        return [3]
+
+    assert choose_round([1, 2], [[1, 2]] * 16, recorded(2), absent) == (2, [3])
+    assert asked == [1, 2]
+
+
 def test_a_first_checkpoint_that_all_had_is_not_given_up() -> None:
     """With checkpoint.every=50 the server has one file for 50 rounds; rows after it say that all had written theirs."""
     rows = [{"round": r, "checkpoint_round": 0} for r in range(1, 52)]

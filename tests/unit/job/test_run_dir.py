@@ -7,7 +7,7 @@ import pytest
 
 from llcg_dist.config.compose import load_config, recorded_yaml
 from llcg_dist.errors import UserError
-from llcg_dist.job.run_dir import RunState, claim_run_dir, inspect_run_dir
+from llcg_dist.job.run_dir import RunLock, RunState, claim_run_dir, inspect_run_dir, remove_if_nothing_recorded
 
 
 def test_jobs_of_the_same_second_have_folders_of_their_own(tmp_path: Path) -> None:
@@ -28,6 +28,31 @@ def test_a_place_that_takes_no_folder(tmp_path: Path) -> None:
     (tmp_path / "runs").write_text("a file")
     with pytest.raises(UserError, match=f"run_dir={tmp_path}/runs: cannot make this folder"):
         claim_run_dir(load_config(["experiment=tiny"]), tmp_path / "runs" / "now")
+
+
+def test_a_refused_job_leaves_no_folder(tmp_path: Path) -> None:
+    run_dir = tmp_path / "run"
+    (run_dir / "logs").mkdir(parents=True)
+    (run_dir / "config.yaml").write_text("")
+    remove_if_nothing_recorded(run_dir)
+    assert not run_dir.exists()
+    remove_if_nothing_recorded(run_dir)  # nor was there one
+
+
+@pytest.mark.parametrize("file", ["metrics.jsonl", "checkpoints/server-000003.pt"])
+def test_a_job_that_is_refused_after_rounds_keeps_them(tmp_path: Path, file: str) -> None:
+    (tmp_path / "checkpoints").mkdir()
+    (tmp_path / file).write_text('{"round": 1, "val_score": 0.5, "test_score": null, "train_loss": 1.0}\n')
+    remove_if_nothing_recorded(tmp_path)
+    assert (tmp_path / file).exists()
+
+
+def test_the_folder_of_another_job_that_has_just_begun_stays(tmp_path: Path) -> None:
+    with RunLock(tmp_path):
+        remove_if_nothing_recorded(tmp_path)
+        assert tmp_path.exists()
+    remove_if_nothing_recorded(tmp_path)
+    assert not tmp_path.exists()
 
 
 def recorded(folder: Path, *changes: tuple[str, str]) -> None:

@@ -151,7 +151,8 @@ def test_after_its_last_round_a_script_stays_as_it_was(tmp_path: Path) -> None:
 @pytest.mark.parametrize("content", ["", "[]", "{}", '{"round": 1, "absent": ["x"]}', "no JSON"])
 def test_what_is_no_record_is_refused(tmp_path: Path, content: str) -> None:
     (tmp_path / "file").write_text(content)
-    with pytest.raises(UserError, match=r"cluster\.script=.*file: not the metrics\.jsonl of a run"):
+    reason = "no rounds" if not content else ""
+    with pytest.raises(UserError, match=rf"cluster\.script=.*file: not the metrics\.jsonl of a run \({reason}"):
         read_script(tmp_path / "file", 2)
 
 
@@ -174,6 +175,7 @@ def test_a_script_of_more_parts_is_refused(tmp_path: Path) -> None:
         (["cluster.deadline=2"], "cluster.deadline=2.0: takes cluster.on_loss=go_on"),
         (["algorithm=ggs", "cluster.deadline=2"], "cluster.deadline=2.0: takes cluster.on_loss=go_on"),
         (["cluster.on_loss=go_on", "cluster.deadline=0.5"], "cluster.deadline=0.5: must be at least 1"),
+        (["cluster.on_loss=go_on", "cluster.deadline=inf"], "cluster.deadline=inf: must be a positive number"),
         (
             ["cluster.on_loss=go_on", "cluster.deadline=2", "algorithm.aggregate=median"],
             "cluster.late=damp: must be drop: algorithm.aggregate=median gives every update the same weight",

@@ -1,8 +1,8 @@
 """Loggers are copies of metrics.jsonl: every round once, also after a crash, and never the end of a training."""
 
 import json
-import re
 import os
+import re
 import struct
 import subprocess
 import sys
@@ -155,6 +155,8 @@ def test_a_run_compares_itself_with_those_beside_it(finished: Path) -> None:
     ended = summary(finished)
     (finished.parent / "torn").mkdir(exist_ok=True)
     (finished.parent / "torn" / "summary.json").write_text("{")
+    (finished.parent / "gone").mkdir(exist_ok=True)
+    (finished.parent / "gone" / "summary.json").symlink_to("nowhere")
     table = loggers.compare(ended | {"algorithm": "psgd_pa"}, finished.parent / "now")
     assert [row[:2] for row in table.rows] == [["now", "psgd_pa"], ["first", "llcg"]]
     assert loggers.compare(ended | {"dataset": "another"}, finished.parent / "now").rows[1:] == []

@@ -63,6 +63,8 @@ def test_from_a_secret_another_update_has_another_noise() -> None:
     )
 
 
-def test_what_is_not_finite_is_left_to_the_server() -> None:
-    theta = torch.tensor([float("nan"), 1, 2, 3])
-    assert Protection(1.0, 1.0, NONE, 7, 3).applied(theta, START, 1).isnan().tolist() == [True, False, False, False]
+@pytest.mark.parametrize("lost", [float("nan"), float("inf")])
+def test_what_is_not_finite_is_left_to_the_server_which_learns_no_more_than_that(lost: float) -> None:
+    theta = torch.tensor([lost, 1, 2, 3])
+    assert torch.equal(Protection(1.0, 0.0, NONE, 7, 3).applied(theta, START, 1)[1:], theta[1:])
+    assert Protection(1.0, 1.0, NONE, 7, 3).applied(theta, START, 1).isnan().all()

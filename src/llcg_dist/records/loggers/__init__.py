@@ -65,8 +65,7 @@ class Loggers:
     def finish(self, summary: dict[str, Any]) -> None:
         """Logs the summary and closes the loggers."""
         if self._loggers:
-            table = compare(summary, self._run_dir)
-            self._call_each(lambda logger: logger.finish(summary, table))
+            self._call_each(lambda logger: logger.finish(summary, compare(summary, self._run_dir)))
 
     def _call_each(self, call: Callable[[Logger], None]) -> None:
         """Calls every logger, and drops those that raise."""

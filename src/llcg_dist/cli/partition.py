@@ -25,7 +25,7 @@ def partition(arguments: list[str]) -> int:
     print_parts(manifest)
     method = PartitionMethod(manifest["partitioner"])
     plain = method == PartitionMethod.metis and config.partition.balances <= {Balance.none, Balance.nodes}
-    if not plain and method != PartitionMethod.stream and metis_fits(2 * manifest["num_edges"]):
+    if not plain and method != PartitionMethod.stream:
         _print_beside_metis(config, store, manifest)
     say(f"parts in {store}")
     if share:
@@ -34,8 +34,10 @@ def partition(arguments: list[str]) -> int:
 
 
 def _print_beside_metis(config: Config, store: Path, manifest: dict[str, Any]) -> None:
-    """These parts and plain METIS's, in numbers that matter: edges lost, balance, label skew."""
-    if not importlib.util.find_spec("dgl") and not importlib.util.find_spec("pymetis"):
+    """These parts and plain METIS's, in numbers that matter: edges lost, balance, label skew. Nothing where METIS is
+    not installed, or has not memory enough."""
+    installed = importlib.util.find_spec("dgl") or importlib.util.find_spec("pymetis")
+    if not installed or not metis_fits(2 * manifest["num_edges"], config.partition.backend):
         return
     shard, P = read_shard(store / "global"), manifest["num_parts"]
     plain = PartitionConfig(seed=config.partition.seed, backend=config.partition.backend)

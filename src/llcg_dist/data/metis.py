@@ -17,13 +17,9 @@ from llcg_dist.data.graph import Graph, reordered_topology
 from llcg_dist.data.rows import Array
 from llcg_dist.errors import UserError
 
-_BYTES, _BYTES_PER_ENTRY = 280_000_000, 54
-"""METIS's memory, measured on graphs of up to 124 million entries (bench.scale)."""
-
-
-def metis_bytes(num_entries: int) -> int:
-    """The memory that METIS needs for a topology of so many entries, with its process."""
-    return _BYTES + _BYTES_PER_ENTRY * num_entries
+_MEMORY = {"dgl": (370_000_000, 73), "pymetis": (0, 136)}
+"""Bytes of a METIS process, and bytes more for each entry of the topology: measured on graphs of up to 124 million
+entries (bench.metis_memory). DGL's keeps coarsened graphs on disk."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +43,11 @@ class Metis:
     @property
     def version(self) -> str:
         return f"{self.name} {importlib.metadata.version(self.name)}"
+
+    def memory(self, num_entries: int) -> int:
+        """Bytes that it needs for a topology of so many entries, with its process; the topology itself is mapped."""
+        process, of_entry = _MEMORY[self.name]
+        return process + of_entry * num_entries
 
     def parts(
         self, graph: Graph, num_parts: int, seed: int, types: Array | None = None, scratch: Path | None = None

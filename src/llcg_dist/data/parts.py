@@ -13,7 +13,7 @@ from llcg_dist.data.balance import node_types, spread_clusters
 from llcg_dist.data.csr import Topology
 from llcg_dist.data.graph import Graph
 from llcg_dist.data.host_memory import memory
-from llcg_dist.data.metis import choose_metis, metis_bytes
+from llcg_dist.data.metis import choose_metis
 from llcg_dist.data.rows import Array
 from llcg_dist.data.stream import stream_parts
 from llcg_dist.errors import UserError
@@ -22,17 +22,17 @@ _SHARE_OF_FREE_MEMORY = 0.75
 """METIS may need so much of it: other processes need memory, too."""
 
 
-def metis_fits(num_entries: int) -> bool:
-    """Whether the free memory of this host is enough for METIS."""
-    return metis_bytes(num_entries) <= _SHARE_OF_FREE_MEMORY * memory()[1]
+def metis_fits(num_entries: int, backend: PartitionBackend = PartitionBackend.auto) -> bool:
+    """Whether the free memory of this host is enough for METIS of this library."""
+    return choose_metis(backend).memory(num_entries) <= _SHARE_OF_FREE_MEMORY * memory()[1]
 
 
 def settle_method(config: PartitionConfig, num_entries: int, say: Callable[[str], None]) -> PartitionConfig:
     """The settings with METIS or stream in place of `auto`, for a topology of so many entries."""
     if config.method != PartitionMethod.auto:
         return config
-    needed, free = metis_bytes(num_entries), memory()[1]
-    fits = metis_fits(num_entries)
+    needed, free = choose_metis(config.backend).memory(num_entries), memory()[1]
+    fits = metis_fits(num_entries, config.backend)
     method = PartitionMethod.metis if fits else PartitionMethod.stream
     say(f"partition=auto: {method}; METIS needs about {needed / 1e9:.1f} GB, {free / 1e9:.1f} GB are free")
     backend = config.backend if fits else PartitionBackend.auto

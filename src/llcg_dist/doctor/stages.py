@@ -8,8 +8,8 @@ of bytes are those of the arrays there. Constants that no code tells (what impor
 import math
 from dataclasses import dataclass
 
-from llcg_dist.config.partition import NodeOrder, PartitionConfig, PartitionMethod
-from llcg_dist.data.metis import metis_bytes
+from llcg_dist.config.partition import NodeOrder, PartitionBackend, PartitionConfig, PartitionMethod
+from llcg_dist.data.metis import choose_metis
 from llcg_dist.data.rows import ENTRIES_PER_CHUNK
 from llcg_dist.data.stream import MOST_ENTRIES
 from llcg_dist.doctor.rates import PartitionRates, Rates
@@ -144,7 +144,7 @@ def cut(size: GraphSize, config: PartitionConfig, speed: PartitionRates) -> Stag
     if config.method == PartitionMethod.stream:
         cost = cut_by_stream(size, speed)
     elif config.method in (PartitionMethod.metis, PartitionMethod.clusters):
-        cost = cut_by_metis(size, speed)
+        cost = cut_by_metis(size, config.backend, speed)
     else:
         held = _process(size) + 24 * size.nodes
         cost = StageCost(size.nodes * speed.check_entry, held, LIBRARIES_MAPPED, size.whole_bytes)
@@ -172,11 +172,11 @@ def cut_by_stream(size: GraphSize, speed: PartitionRates) -> StageCost:
     return StageCost(cpu, held, size.topology_bytes + LIBRARIES_MAPPED, size.whole_bytes)
 
 
-def cut_by_metis(size: GraphSize, speed: PartitionRates) -> StageCost:
+def cut_by_metis(size: GraphSize, backend: PartitionBackend, speed: PartitionRates) -> StageCost:
     """METIS gets the topology with 8 bytes an index, mapped from temporary files."""
     mapped = 8 * (size.entries + size.nodes)
     cpu = size.entries * speed.metis_entry + 2 * speed.start
-    held = metis_bytes(size.entries) - 8 * size.entries
+    held = choose_metis(backend).memory(size.entries)
     disk = size.whole_bytes + 4 * size.topology_bytes
     return StageCost(cpu, _process(size) + held, mapped + LIBRARIES_MAPPED, disk)
 

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llcg_dist.config.partition import NodeOrder, PartitionConfig, PartitionMethod
+from llcg_dist.config.partition import NodeOrder, PartitionBackend, PartitionConfig, PartitionMethod
 from llcg_dist.data import external_csr, rows
 from llcg_dist.data.datasets import edge_files
-from llcg_dist.data.metis import metis_bytes
+from llcg_dist.data.metis import Metis
 from llcg_dist.doctor import stages
 from llcg_dist.doctor.rates import Rates
 from llcg_dist.doctor.stages import (
@@ -123,8 +123,9 @@ def test_stream_takes_passes_over_all_entries_and_a_few_numbers_a_node() -> None
 
 def test_metis_needs_what_partition_auto_reckons() -> None:
     speed = rates(metis_entry=1e-6).partition
-    cost = cut(size(), PartitionConfig(PartitionMethod.metis), speed)
-    assert cost.memory == PROCESS + metis_bytes(20_000) + 8 * 1_000 + LIBRARIES_MAPPED
+    cost = cut(size(), PartitionConfig(PartitionMethod.metis, backend=PartitionBackend.pymetis), speed)
+    assert cost.anonymous == PROCESS + Metis("pymetis").memory(20_000)
+    assert cost.mapped == 8 * 21_000 + LIBRARIES_MAPPED
     assert cost.cpu == pytest.approx(0.02)
     assert cut(size(), PartitionConfig(PartitionMethod.random), speed).cpu == 0
 

@@ -111,6 +111,55 @@ class OneVector(nn.Module):
         return self.linear(x).squeeze()
 
 
+class OfWidth(nn.Module):
+    """Has so many outputs more than there are classes."""
+
+    def __init__(self, in_channels: int, out_channels: int, more: int) -> None:
+        super().__init__()
+        self.conv = SAGEConv(in_channels, out_channels + more)
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        return self.conv(x, edge_index)
+
+
+class WideOnBlocks(nn.Module):
+    """One output more than there are classes, from the blocks of one layer."""
+
+    depth = 1
+
+    def __init__(self, in_channels: int, out_channels: int) -> None:
+        super().__init__()
+        self.linear = nn.Linear(in_channels, out_channels + 1)
+
+    def forward(self, x: Tensor, blocks: Sequence[Block]) -> Tensor:
+        return self.linear(x[: len(blocks[-1].indptr) - 1])
+
+
+class SparseProduct(nn.Module):
+    """Sums the neighbours' features by a sparse matrix of torch's."""
+
+    def __init__(self, in_channels: int, out_channels: int, layout: str = "coo") -> None:
+        super().__init__()
+        self.linear, self._layout = nn.Linear(in_channels, out_channels), layout
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        ones = torch.ones(edge_index.shape[1])
+        matrix = torch.sparse_coo_tensor(edge_index.flip(0), ones, (len(x), len(x)))
+        return (matrix.to_sparse_csr() if self._layout == "csr" else matrix) @ self.linear(x)
+
+
+class FailsOnBatches(nn.Module):
+    """Works on the small graph that tells how far a module looks, and on no batch."""
+
+    def __init__(self, in_channels: int, out_channels: int) -> None:
+        super().__init__()
+        self.conv, self._names = SAGEConv(in_channels, out_channels), list(range(100))
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        _ = self._names[len(x)]
+        return self.conv(x, edge_index)
+
+
 def no_module(in_channels: int, out_channels: int) -> int:
     return in_channels
 

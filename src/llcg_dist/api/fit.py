@@ -9,7 +9,14 @@ from llcg_dist.algorithms.registry import build_algorithm
 from llcg_dist.api.here import train_here
 from llcg_dist.api.processes import train_in_processes
 from llcg_dist.api.run import Run
-from llcg_dist.api.settings import Target, data_overrides, overrides_of, require_importable, target_overrides
+from llcg_dist.api.settings import (
+    Target,
+    data_overrides,
+    given_settings,
+    overrides_of,
+    require_importable,
+    target_overrides,
+)
 from llcg_dist.config.cluster import Backend
 from llcg_dist.config.compose import load_config
 from llcg_dist.config.own_data import MemoryConfig
@@ -50,7 +57,7 @@ def fit(
     3
     """
     named = {"cluster.num_machines": machines, "num_rounds": rounds, "run_dir": run_dir}
-    given = {key: value for key, value in named.items() if value is not None} | dict(overrides or {})
+    given = {key: value for key, value in named.items() if value is not None} | given_settings(overrides)
     job = [*target_overrides("model", model), *target_overrides("algorithm", algorithm), *overrides_of(given)]
     with _dataset(data, job) as dataset:
         return _train([*dataset, *job])

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import torch
 from torch import nn
 
 from llcg_dist.api.settings import data_overrides
@@ -95,7 +96,10 @@ class Run:
         graph = run.trained if data is None else run.with_same_features(*_new_graph(data, run.trained))
         rows = None if nodes is None else _rows(graph, nodes, run.order_of(graph))
         wanted = None if rows is None else np.isin(np.arange(graph.num_nodes), rows)
-        table = prediction_table(run.logits(graph, wanted), graph, run.trained)
+        none = wanted is not None and not wanted.any()  # the table has its columns all the same
+        shape = graph.num_nodes, run.trained.num_classes
+        logits = torch.zeros(1, 1).expand(shape) if none else run.logits(graph, wanted)
+        table = prediction_table(logits, graph, run.trained)
         if rows is None:
             return run.in_given_order(table, graph)
         return table.iloc[rows].reset_index(drop=True)

@@ -24,6 +24,16 @@ def overrides_of(settings: Mapping[str, Any], prefix: str = "") -> list[str]:
     return overrides
 
 
+def given_settings(overrides: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The argument `overrides` of fit; UserError where it is not a mapping."""
+    if overrides is None:
+        return {}
+    if not isinstance(overrides, Mapping):
+        rule = 'must be a mapping, such as {"cluster.backend": "loopback"}'
+        raise UserError(f"overrides: {rule}, not a {type(overrides).__name__}")
+    return dict(overrides)
+
+
 def _value(key: str, value: Any) -> str:
     """A value as Hydra reads it."""
     if callable(getattr(value, "item", None)):

@@ -8,8 +8,9 @@ from llcg_dist.config.schema import Config
 from llcg_dist.config.train import EvaluateConfig
 from llcg_dist.data.graph import TRAIN, Graph
 from llcg_dist.doctor.batches import BatchSize
+from llcg_dist.errors import UserError, first_line
 from llcg_dist.models import build_model
-from llcg_dist.models.own import EdgeIndexModel
+from llcg_dist.models.own import EdgeIndexModel, require_logits
 from llcg_dist.models.samplers import sampler_for
 from llcg_dist.sampling.block import EDGES_PER_NODE
 from llcg_dist.sampling.minibatch import Sample
@@ -20,6 +21,14 @@ _WITH_GRADIENTS = 1.5
 """A backward pass holds the gradients of some activations beside those that were kept for it."""
 _BYTES_PER_EDGE = 40
 """Memory of a subgraph for each edge: its block and its edge_index."""
+_PARTS = {
+    torch.sparse_coo: ("_indices", "_values"),
+    torch.sparse_csr: ("crow_indices", "col_indices", "values"),
+    torch.sparse_csc: ("ccol_indices", "row_indices", "values"),
+    torch.sparse_bsr: ("crow_indices", "col_indices", "values"),
+    torch.sparse_bsc: ("ccol_indices", "row_indices", "values"),
+}
+"""What sparse tensors, which have no storage of their own, keep their numbers in: names of methods."""
 
 
 class DryRunCosts:
@@ -28,6 +37,7 @@ class DryRunCosts:
     def __init__(self, config: Config, graph: Graph) -> None:
         """Builds the model and runs it once on a batch of this graph."""
         self.model = build_model(config.model, graph.num_features, graph.num_classes)
+        self._target = str(config.model.target)
         self._num_features, self._num_classes = graph.num_features, graph.num_classes
         training = graph.nodes_in(TRAIN)
         seeds = np.random.default_rng(0).choice(training, min(_SEEDS, len(training)), replace=False)
@@ -63,11 +73,31 @@ class DryRunCosts:
         kept = dict[int, int]()
 
         def note(tensor: Tensor) -> Tensor:
-            storage = tensor.untyped_storage()
-            if storage.data_ptr() not in known:
-                kept[storage.data_ptr()] = storage.nbytes()
+            for part in _strided(tensor):
+                storage = part.untyped_storage()
+                if storage.data_ptr() not in known:
+                    kept[storage.data_ptr()] = storage.nbytes()
             return tensor
 
         with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
-            output = self.model.train()(x, sample.blocks)  # alive until all is counted: no address is used twice
+            output = self._output(x, sample)  # alive until all is counted: no address is used twice
         return sum(kept.values()) + int(output.nbytes)
+
+    def _output(self, x: Tensor, sample: Sample) -> Tensor:
+        """The logits [seeds, C]; UserError where the user's forward fails, or returns something else."""
+        try:
+            output: Tensor = self.model.train()(x, sample.blocks)
+        except UserError:
+            raise
+        except Exception as error:
+            what = f"raised {type(error).__name__} in the dry run, on a batch of {len(sample.seeds)} nodes"
+            raise UserError(f"model.target={self._target}: {what}: {first_line(error)}") from error
+        require_logits(self._target, output, len(sample.seeds), self._num_classes)
+        return output
+
+
+def _strided(tensor: Tensor) -> list[Tensor]:
+    """The tensors with a storage that hold its numbers."""
+    if tensor.layout == torch.strided:
+        return [tensor]
+    return [getattr(tensor, name)() for name in _PARTS.get(tensor.layout, ())]

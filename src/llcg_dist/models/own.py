@@ -40,7 +40,8 @@ def build(config: ModelConfig, num_features: int, num_classes: int) -> Model:
     if not isinstance(module, nn.Module):
         raise UserError(f"model.target={target}: returned a {type(module).__name__}; must return a torch.nn.Module")
     _refuse_caches(target, module)
-    model = BlockModel(module) if _reads_blocks(module) else EdgeIndexModel(target, module, config, num_features)
+    sizes = num_features, num_classes
+    model = BlockModel(module) if _reads_blocks(module) else EdgeIndexModel(target, module, config, *sizes)
     _require_float32(target, module)
     return model
 
@@ -82,9 +83,11 @@ class EdgeIndexModel(OwnModel):
 
     reads_subgraph = True
 
-    def __init__(self, target: str, module: nn.Module, config: ModelConfig, num_features: int) -> None:
+    def __init__(
+        self, target: str, module: nn.Module, config: ModelConfig, num_features: int, num_classes: int
+    ) -> None:
         super().__init__(module)
-        self.receptive_field = _measure(target, module, num_features)
+        self.receptive_field = _measure(target, module, num_features, num_classes)
         found = self.receptive_field.layers
         self._layers = config.layers if found is None else found
         if found and found != config.layers:
@@ -122,7 +125,7 @@ def _reads_blocks(module: nn.Module) -> bool:
     return hasattr(module, "depth") and "blocks" in arguments[1:2]
 
 
-def _measure(target: str, module: nn.Module, num_features: int) -> ReceptiveField:
+def _measure(target: str, module: nn.Module, num_features: int, num_classes: int) -> ReceptiveField:
     """How far the module looks; its lazy parameters take their shapes on the way."""
     module.eval()
     x, _, edge_index = path_graph(num_features, 2)
@@ -131,7 +134,7 @@ def _measure(target: str, module: nn.Module, num_features: int) -> ReceptiveFiel
             module(x, edge_index)
         with torch.random.fork_rng(devices=[]):
             output = module(x, edge_index)
-            _require_logits(target, output, len(x))
+            require_logits(target, output, len(x), num_classes)
             return receptive_field(module, num_features, _MOST_LAYERS)
     except UserError:
         raise
@@ -140,10 +143,13 @@ def _measure(target: str, module: nn.Module, num_features: int) -> ReceptiveFiel
         raise UserError(f"model.target={target}: {what} ({type(error).__name__}: {one_line(error)})") from error
 
 
-def _require_logits(target: str, output: Any, num_nodes: int) -> None:
-    if not isinstance(output, Tensor) or output.dim() != 2 or len(output) != num_nodes:
-        shape = list(output.shape) if isinstance(output, Tensor) else type(output).__name__
-        raise UserError(f"model.target={target}: forward(x, edge_index) must return [nodes, classes], not {shape}")
+def require_logits(target: str, output: Any, num_nodes: int, num_classes: int) -> None:
+    """Raises UserError for an output of another shape than [num_nodes, num_classes]."""
+    expected = [num_nodes, num_classes]
+    shape = list(output.shape) if isinstance(output, Tensor) else type(output).__name__
+    if shape != expected:
+        rule = f"must return [nodes, classes], {expected} for out_channels={num_classes}, not {shape}"
+        raise UserError(f"model.target={target}: forward {rule}")
 
 
 def _require_float32(target: str, module: nn.Module) -> None:

@@ -72,6 +72,9 @@ def test_predictions_for_some_nodes(run: Run) -> None:
     assert np.allclose(few["probability"], table["probability"][[7, 3, 80]], rtol=1e-5)
     assert run.predict(nodes=DATA.test_mask)["node"].tolist() == GRAPH.nodes_in(3).tolist()
     assert run.predict(nodes=torch.tensor(5))["node"].tolist() == [5]
+    for nobody in (run.predict(nodes=[]), run.predict(nodes=np.zeros(90, dtype=bool))):
+        assert nobody.dtypes.equals(table.dtypes)
+        assert len(nobody) == 0
     with pytest.raises(UserError, match=r"^nodes: .*90.* is not a node of this graph of 90$"):
         run.predict(nodes=[1, 90])
 

@@ -9,10 +9,12 @@ import torch
 from hydra.utils import get_object
 
 import llcg_dist
+from llcg_dist.errors import UserError
 from llcg_dist.predict import TrainedModel
 from tests.helpers.graphs import community_graph
 from tests.helpers.jobs import REPOSITORY
 from tests.helpers.own_data import data_of
+from tests.helpers.own_models import SparseProduct
 from tests.helpers.training import train_in_process
 
 DATA = data_of(community_graph(90))
@@ -63,3 +65,14 @@ def test_all_of_ones_own_has_the_bits_of_the_command_line(monkeypatch: pytest.Mo
         assert (run.path / file).read_bytes() == Path("there", file).read_bytes()
         assert (run.path / file).read_bytes() != Path("other", file).read_bytes()
     assert run.predict().equals(llcg_dist.load("there").predict())
+
+
+def test_a_product_with_a_sparse_matrix_of_torchs_trains() -> None:
+    settings = QUICK | {"model.layers": 1}
+    run = llcg_dist.fit(DATA, SparseProduct, "llcg", machines=2, rounds=2, overrides=settings)
+    assert run.history["round"].tolist() == [1, 2]
+
+
+def test_overrides_that_are_no_mapping_are_refused() -> None:
+    with pytest.raises(UserError, match=r"^overrides: must be a mapping"):
+        llcg_dist.fit(DATA, overrides=["cluster.backend=loopback"])  # type: ignore[arg-type]

@@ -9,7 +9,13 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from llcg_dist.api.settings import data_overrides, overrides_of, require_importable, target_overrides
+from llcg_dist.api.settings import (
+    data_overrides,
+    given_settings,
+    overrides_of,
+    require_importable,
+    target_overrides,
+)
 from llcg_dist.config.compose import load_config
 from llcg_dist.config.targets import resolve
 from llcg_dist.errors import UserError
@@ -48,6 +54,14 @@ def test_keys_of_all_kinds() -> None:
     assert config.train.local_lr == 1e-05
     assert config.evaluate.both_statistics is True
     assert config.run_dir == "my runs/a'b"
+
+
+@pytest.mark.parametrize("overrides", [["cluster.backend=loopback"], "cluster.backend=loopback", []])
+def test_overrides_are_a_mapping(overrides: Any) -> None:
+    rule = 'must be a mapping, such as {"cluster.backend": "loopback"}, not a'
+    with pytest.raises(UserError, match=f"^overrides: {rule} (list|str)$"):
+        given_settings(overrides)
+    assert given_settings(None) == {}
 
 
 def test_data_that_is_spelled_out() -> None:

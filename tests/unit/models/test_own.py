@@ -168,7 +168,7 @@ def test_a_list_of_fanouts_may_read_more_hops_than_the_model_has_layers() -> Non
         (f"{HELPERS}.no_module", "returned a int; must return a torch.nn.Module"),
         (f"{HELPERS}.Cached", "conv has cached=True"),
         (f"{HELPERS}.InDouble", "linear.weight is torch.float64"),
-        (f"{HELPERS}.OneVector", "must return [nodes, classes], not [12]"),
+        (f"{HELPERS}.OneVector", "must return [nodes, classes], [12, 4] for out_channels=4, not [12]"),
         (f"{PYG}.GraphSAGE", "failed when called with in_channels, out_channels"),
         (f"{PYG}.SAGEConv", "reads 1 hop(s); set model.layers=1"),
         ("torch.nn.Linear", "failed when called with in_channels"),
@@ -178,3 +178,10 @@ def test_what_cannot_be_a_model_is_refused_in_one_line(target: str, says: str) -
     message = refusal(target)
     assert says in message
     assert message.startswith(("model.target=", "model.layers="))
+
+
+@pytest.mark.parametrize("more", [-1, 1])
+def test_as_many_outputs_as_classes(more: int) -> None:
+    message = refusal(f"{HELPERS}.OfWidth", layers=1, more=more)
+    rule = f"must return [nodes, classes], [12, {C}] for out_channels={C}, not [12, {C + more}]"
+    assert message == f"model.target={HELPERS}.OfWidth: forward {rule}"

@@ -34,11 +34,14 @@ def read_settings(path: Path) -> dict[str, Any]:
 
 
 def read_settings_to_resume(path: Path) -> dict[str, Any]:
-    """The settings in a config.yaml to resume from, with defaults for keys that its version did not have."""
+    """The settings in a config.yaml to resume from, with defaults for keys that its version did not have; raises
+    UserError where it is another program's."""
     settings, format_ = _read(path)
     try:
         schema = Config(dataset=DATASETS[settings["dataset"]["source"]]())
     except (KeyError, TypeError):
+        if format_ == UNNUMBERED:
+            raise UserError(f"{path}: is not the config.yaml of a run of llcg_dist") from None
         return settings  # compared as they stand, they differ
     return settings if format_ == UNNUMBERED else _with_defaults(settings, dataclasses.asdict(schema))
 

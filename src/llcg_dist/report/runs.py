@@ -174,16 +174,13 @@ def _read(folder: Path, finished: bool = True) -> Run:
     """Reads the records of one run; raises UserError for damaged or incomplete files."""
     try:
         settings = read_settings(folder / "config.yaml")
-        if finished:
-            summary = json.loads((folder / "summary.json").read_text())
-            rows = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
-        else:
-            summary, rows = {}, readable_rows(folder)
-        partition, classes = (_read_if_there(folder / name) for name in ("partition.json", CLASSES_FILE))
-    except (ValueError, OSError, RecursionError, UserError) as error:
-        raise UserError(f"report: cannot read the records in {folder}: {one_line(error)}") from None
+    except UserError as error:
+        raise UserError(f"report: {error}") from None
+    (summary,) = _read_json(folder / "summary.json") if finished else [{}]
+    rows = _read_json(folder / "metrics.jsonl", lines=True) if finished else readable_rows(folder)
     if finished:
         _require(folder / "summary.json", summary, _SUMMARY)
+    partition, classes = (_read_if_there(folder / name) for name in ("partition.json", CLASSES_FILE))
     for row in rows:
         _require(folder / "metrics.jsonl", row, _ROW)
     if [row["round"] for row in rows] != list(range(1, len(rows) + 1)) or not rows:
@@ -202,8 +199,23 @@ def _read(folder: Path, finished: bool = True) -> Run:
     return Run(folder, summary, rows, flat, partition, finished, classes if finished else None, starts)
 
 
+def _read_json(path: Path, lines: bool = False) -> list[Any]:
+    """What a file holds, or each of its lines; raises UserError where one of them is not whole."""
+    place = f"{path}"
+    try:
+        text, values = path.read_text("utf-8"), []
+        for number, part in enumerate(text.splitlines() if lines else [text], start=1):
+            place = f"{path}: line {number}" if lines else f"{path}"
+            values.append(json.loads(part))
+    except (ValueError, OSError, RecursionError) as error:
+        reason = (isinstance(error, OSError) and error.strerror) or one_line(error)
+        rule = "restore the file, or move the run's folder away"
+        raise UserError(f"report: {place}: cannot be read ({reason}); {rule}") from None
+    return values
+
+
 def _read_if_there(path: Path) -> Any:
-    return json.loads(path.read_bytes()) if path.exists() else None
+    return _read_json(path)[0] if path.exists() else None
 
 
 def require_class_results(path: Path, content: Any) -> None:

@@ -96,3 +96,11 @@ def test_runs_of_other_formats(tmp_path: Path, changes: list[tuple[str, str]], r
         with pytest.raises(UserError, match=refusal):
             inspect_run_dir(config, tmp_path)
     assert inspect_run_dir(load_config(["experiment=tiny", "resume=fresh"]), tmp_path) == RunState.NEW
+
+
+@pytest.mark.parametrize("content", ["a: 1\n", "dataset: cora\nlr: 0.1\n", "dataset: {source: moon}\n"])
+def test_another_programs_config_yaml(tmp_path: Path, content: str) -> None:
+    (tmp_path / "config.yaml").write_text(content)
+    rule = "is not the config.yaml of a run of llcg_dist; choose another run_dir"
+    with pytest.raises(UserError, match=f"^{tmp_path}/config.yaml: {rule}$"):
+        inspect_run_dir(load_config(["experiment=tiny"]), tmp_path)

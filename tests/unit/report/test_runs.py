@@ -80,7 +80,16 @@ def test_damaged_records_are_named(tmp_path: Path, name: str, content: str) -> N
     if (name, content) == ("config.yaml", '{"round": 1}'):
         assert len(find_runs([tmp_path])) == 1  # settings like any others
     else:
-        assert str(run) in refusal(tmp_path)
+        assert refusal(tmp_path).startswith(f"report: {run / name}: ")
+
+
+def test_a_torn_record_is_named_with_its_line_and_the_remedy(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "a", [0.5, 0.6])
+    text = (run / "metrics.jsonl").read_text()
+    (run / "metrics.jsonl").write_text(text[:-20])
+    message = refusal(tmp_path)
+    assert message.startswith(f"report: {run}/metrics.jsonl: line 2: cannot be read (")
+    assert message.endswith("); restore the file, or move the run's folder away")
 
 
 @pytest.mark.parametrize(
@@ -112,14 +121,14 @@ def test_unfinished_runs_come_last_with_what_their_rows_say(tmp_path: Path) -> N
 def test_damaged_class_results_are_named(tmp_path: Path, content: str) -> None:
     run = write_run(tmp_path / "a", [0.5])
     (run / "classes.json").write_text(content)
-    assert str(run) in refusal(tmp_path)
+    assert refusal(tmp_path).startswith(f"report: {run}/classes.json: ")
 
 
 @pytest.mark.parametrize("name", ["metrics.jsonl", "config.yaml"])
 def test_missing_records_are_named(tmp_path: Path, name: str) -> None:
     run = write_run(tmp_path / "a", [0.5])
     (run / name).unlink()
-    assert str(run) in refusal(tmp_path)
+    assert refusal(tmp_path).startswith(f"report: {run / name}: ")
 
 
 def test_rows_must_be_those_of_rounds_one_two_three(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import codecs
 import gzip
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -36,15 +37,20 @@ def read_header(path: Path, config: FilesConfig, example: Sequence[str]) -> list
 
 
 def read_cells(path: Path, config: FilesConfig, text: Sequence[str]) -> pd.DataFrame:
-    """All columns: with usecols, pandas would not notice a line with too many cells."""
+    """All columns: with usecols, pandas would not notice a line with too many cells, and without index_col=False it
+    would take the first cells of such lines for an index."""
     types, options = dict.fromkeys(text, str), _options(path, config)
     try:
-        frame = pd.read_csv(path, dtype=types, keep_default_na=False, na_values=[""], low_memory=False, **options)
-        if not isinstance(frame.index, pd.RangeIndex):
-            raise ValueError("line 2 has more cells than the header")
+        with warnings.catch_warnings():
+            warnings.filterwarnings("error", "Length of header", pd.errors.ParserWarning)
+            return pd.read_csv(
+                path, dtype=types, keep_default_na=False, na_values=[""], low_memory=False, index_col=False, **options
+            )
+    except pd.errors.ParserWarning:
+        error = ValueError("line 2 has more cells than the header")
+        raise UserError(_explain(path, config, error)) from None
     except Exception as error:
         raise UserError(_explain(path, config, error)) from None
-    return frame
 
 
 def missing_column(path: Path, config: FilesConfig, role: str, columns: Sequence[str]) -> str:

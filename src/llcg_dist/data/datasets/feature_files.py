@@ -1,5 +1,6 @@
 """Features of the user's own graph, and the ids of its nodes: a row for every node, read a piece at a time."""
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -68,4 +69,16 @@ def _feature_columns(table: Table, node: str) -> list[str]:
     if not columns or len(table) == 0:
         what = "row" if columns else f"column besides {node}"
         raise UserError(f"{table.path}: has no {what}; a node needs features")
+    for column in columns:
+        _require_feature(table, column)
     return columns
+
+
+def _require_feature(table: Table, column: str) -> None:
+    """Raises UserError for a column that pandas reads as numbers though they measure nothing: an index, a date."""
+    ignore = f"leave it out with dataset.columns.ignore=['{column}']"
+    if re.fullmatch(r"Unnamed: \d+", column):
+        rule = "is an index that has no name (written with pandas? use index=False)"
+        raise UserError(f"{table.path}: column {column!r} {rule}; or {ignore}")
+    if table.frame[column].dtype.kind in "mM":
+        raise UserError(f"{table.path}: column {column!r} holds dates or times, not numbers; convert it, or {ignore}")

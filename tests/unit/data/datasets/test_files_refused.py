@@ -40,6 +40,8 @@ def changed(name: str, old: str, new: str) -> Callable[[Path], None]:
     return apply
 
 
+NUMBERED_AND_MORE = "node,label\n0,b,tea\n1,c,milk\n2,e,tea\n"
+"""pandas takes 0, 1, 2 for the index of a table of b, c and e."""
 BAD_TEXT = {
     "nan": ("features", "2,0.25", "2,nan", "line 3: column 'y' is 'nan'; it must be a finite number"),
     "infinite": ("features", "-1", "-inf", "line 4: column 'y' is -inf; it must be a finite number"),
@@ -86,8 +88,20 @@ BAD_TEXT = {
     "ragged": ("edges", "b,c", "b,c,e,f", "not a readable CSV file"),
     "more cells than columns": ("edges", "src,dst\n", "src\n", "no column 'dst'"),
     "more cells everywhere": ("features", "node,x,y\n", "node,x\n", "not a readable CSV file (line 2 has more cells"),
+    "a cell more in the labels": (
+        "labels",
+        LABELS,
+        NUMBERED_AND_MORE,
+        "not a readable CSV file (line 2 has more cells",
+    ),
     "nothing": ("edges", EDGES, "", "not a readable CSV file"),
     "an index": ("features", "node,x,y\na,", "node,,y\na,", "column 2 has no name (written with pandas?"),
+    "an index read and written": (
+        "features",
+        ",x,",
+        ",Unnamed: 0,",
+        "column 'Unnamed: 0' is an index that has no name",
+    ),
 }
 
 

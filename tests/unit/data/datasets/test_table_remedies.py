@@ -2,9 +2,13 @@
 
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 
-from tests.helpers.own_graph import LABELS, TEXTS, refused, write
+from llcg_dist.config.compose import load_config
+from llcg_dist.config.files import FilesConfig
+from tests.helpers.own_graph import LABELS, NUMBERS, TEXTS, loaded, refused, renamed, settings, write
 
 
 def test_empty_files(tmp_path: Path) -> None:
@@ -60,3 +64,39 @@ def test_the_remedy_for_other_names_and_for_none(tmp_path: Path) -> None:
     assert refused(tmp_path).endswith(
         "column 'y' is '0,5'; it must be a finite number, with a point before its decimals"
     )
+
+
+@pytest.mark.parametrize("kind", ["datetime64[ns]", "datetime64[ms, UTC]", "timedelta64[s]"])
+def test_dates_and_times_are_no_features(tmp_path: Path, kind: str) -> None:
+    write(tmp_path)
+    path = tmp_path / "features.parquet"
+    pd.read_csv(tmp_path / "features.csv").assign(when=pd.Series(range(6)).astype(kind)).to_parquet(path)
+    rule = "column 'when' holds dates or times, not numbers; convert it, or leave it out with "
+    assert refused(tmp_path, features=path) == f"{path}: {rule}dataset.columns.ignore=['when']"
+    ignored = load_config([*settings(tmp_path), "dataset.columns.ignore=['when']"]).dataset
+    assert isinstance(ignored, FilesConfig)
+    assert loaded(tmp_path, features=str(path), columns=ignored.columns).num_features == 2
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_an_index_without_a_name_is_no_feature(tmp_path: Path, suffix: str) -> None:
+    write(tmp_path)
+    path, table = tmp_path / f"indexed{suffix}", pd.read_csv(tmp_path / "features.csv")
+    table.insert(0, "Unnamed: 0", np.arange(6))
+    table.to_csv(path, index=False) if suffix == ".csv" else table.to_parquet(path)
+    rule = "column 'Unnamed: 0' is an index that has no name (written with pandas? use index=False); or leave it out"
+    assert refused(tmp_path, features=path) == f"{path}: {rule} with dataset.columns.ignore=['Unnamed: 0']"
+    config = load_config([*settings(tmp_path), "dataset.columns.ignore=['Unnamed: 0']"]).dataset
+    assert isinstance(config, FilesConfig)
+    assert loaded(tmp_path, features=str(path), columns=config.columns).num_features == 2
+
+
+def test_more_cells_than_the_header_in_every_row(tmp_path: Path) -> None:
+    """With ids 0, 1, 2, … pandas drops the first column silently; empty cells at the ends of all lines are harmless."""
+    texts = {name: renamed(text, NUMBERS) for name, text in TEXTS.items()}
+    header, *rows = texts["features"].splitlines()
+    write(tmp_path, **(texts | {"features": "\n".join([header, *(f"{row},9" for row in rows)])}))
+    rule = "not a readable CSV file (line 2 has more cells than the header)"
+    assert refused(tmp_path) == f"{tmp_path}/features.csv: {rule}"
+    write(tmp_path, **(texts | {"features": "\n".join([header, *(f"{row}," for row in rows)])}))
+    assert loaded(tmp_path).features[:, 0].tolist() == [1, 2, 3, 4, 5, 6]

@@ -52,7 +52,15 @@ def _own(config: Config, target: str) -> Algorithm:
     if not (inspect.isclass(kind) and issubclass(kind, Algorithm)):
         raise UserError(f"algorithm.target={target}: must be a subclass of llcg_dist.Algorithm")
     try:
-        return kind(config, **config.algorithm.options)
+        algorithm = kind(config, **config.algorithm.options)
     except TypeError as error:
         options = ", ".join(config.algorithm.options) or "none"
         raise UserError(f"algorithm.target={target}: refused its options ({options}): {one_line(error)}") from None
+    except AttributeError as error:  # most often of what super().__init__ has not set yet
+        rule = "call super().__init__(config) first, where that is missing"
+        raise UserError(f"algorithm.target={target}: __init__ failed ({one_line(error)}); {rule}") from error
+    missing = [name for name in vars(Algorithm(config)) if not hasattr(algorithm, name)]
+    if missing:
+        rule = "its __init__ must call super().__init__(config)"
+        raise UserError(f"algorithm.target={target}: has no {', '.join(missing)}; {rule}")
+    return algorithm

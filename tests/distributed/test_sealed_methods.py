@@ -21,6 +21,7 @@ JOBS = {
     "ggs": ["algorithm=ggs"],
     "halo": ["algorithm=subgraph_approx", *MEASURED],
     "llcg_plus": ["algorithm=llcg_plus"],
+    "own": ["algorithm=own", "algorithm.target=tests.helpers.careless_method.Careless"],
 }
 
 

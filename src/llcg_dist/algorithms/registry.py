@@ -6,6 +6,7 @@ from llcg_dist.algorithms.base import Algorithm
 from llcg_dist.algorithms.full_sync import FullSync
 from llcg_dist.algorithms.ggs import Ggs
 from llcg_dist.algorithms.llcg import Llcg
+from llcg_dist.algorithms.own_hooks import check_hooks
 from llcg_dist.algorithms.psgd_pa import PsgdPa
 from llcg_dist.algorithms.server_only import ServerOnly
 from llcg_dist.algorithms.single import Single
@@ -33,7 +34,7 @@ def build_algorithm(config: Config) -> Algorithm:
     """The method that the settings name; UserError for settings that it cannot work with."""
     settings = config.algorithm
     if settings.target:
-        algorithm = _own(config, settings.target)
+        algorithm = check_hooks(_own(config, settings.target), settings.target)
     elif settings.name in ALGORITHMS:
         algorithm = ALGORITHMS[settings.name](config)
     elif settings.name == OWN:

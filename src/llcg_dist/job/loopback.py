@@ -7,6 +7,7 @@ from typing import Any
 from torch import Tensor
 
 from llcg_dist.algorithms.base import Algorithm
+from llcg_dist.algorithms.registry import build_algorithm
 from llcg_dist.comm.codec import Codec
 from llcg_dist.comm.ledger import Ledger
 from llcg_dist.comm.loopback import LoopbackTransport
@@ -48,7 +49,7 @@ class LoopbackHub:
 
     def _machine(self) -> MachineStart:
         environment = LoopbackEnvironment(self.device, self._algorithm, self._features)
-        return MachineStart(self._config, self._algorithm, environment)
+        return MachineStart(self._config, build_algorithm(self._config), environment)  # one each, as processes have
 
     def send(self, content: dict[str, Any], rank: int) -> None:
         reply = self._machines[rank - 1].answer(content)

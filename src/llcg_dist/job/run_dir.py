@@ -15,10 +15,11 @@ from llcg_dist.config.schema import Config, Resume
 from llcg_dist.data.atomic_files import make_folder
 from llcg_dist.errors import UserError
 from llcg_dist.job.resumption import starts_over
+from llcg_dist.records.console import say
 from llcg_dist.records.reading import read_object, readable_rows
 from llcg_dist.training.early_stop import EarlyStopping
 
-_OLD_JOB_WAIT_SECONDS = 30.0
+_OLD_JOB_WAIT_SECONDS, _TELL_AFTER_SECONDS = 30.0, 2.0
 
 
 class RunState(StrEnum):
@@ -92,7 +93,7 @@ class RunLock:
     def __init__(self, run_dir: Path) -> None:
         make_folder(run_dir, "run_dir")
         self._folder = os.open(run_dir, os.O_RDONLY)
-        end = time.monotonic() + _OLD_JOB_WAIT_SECONDS
+        end, told = time.monotonic() + _OLD_JOB_WAIT_SECONDS, False
         while True:
             try:
                 fcntl.flock(self._folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -101,6 +102,9 @@ class RunLock:
                 if time.monotonic() > end:
                     os.close(self._folder)
                     raise UserError(f"run_dir={run_dir}: another job is running in it; wait, or stop it") from None
+                if not told and time.monotonic() > end - _OLD_JOB_WAIT_SECONDS + _TELL_AFTER_SECONDS:
+                    say(f"waiting for another job that is running in {run_dir}, {_OLD_JOB_WAIT_SECONDS:.0f} s at most")
+                    told = True
                 time.sleep(0.1)
 
     def __enter__(self) -> "RunLock":

@@ -21,7 +21,7 @@ from llcg_dist.records.columns import cluster_seconds
 from llcg_dist.records.loggers import Loggers
 from llcg_dist.records.mirror import RecordsMirror
 from llcg_dist.records.row_file import RowFile
-from llcg_dist.records.rows import RoundResult, Row, error_columns, read_rows, round_row, statistics_columns
+from llcg_dist.records.rows import RoundResult, Row, evaluation_columns, outputs_warning, read_rows, round_row
 from llcg_dist.records.starts import STARTS_FILE, read_starts, record_start
 from llcg_dist.stopwatch import Elapsed
 from llcg_dist.training.early_stop import EarlyStopping
@@ -103,8 +103,7 @@ class Recorder:
         if self.evaluator_queue:
             is_last = result.round == self.stopping.last_round
             row["cluster_seconds"] = self.evaluator_queue.round(row["cluster_seconds"], evaluating.cpu, is_last)
-        row |= statistics_columns(self._config, evaluation)
-        row |= error_columns(self._config, evaluation) | checkpoint_columns
+        row |= evaluation_columns(self._config, evaluation) | checkpoint_columns
         if result.round == self._start_round + 1 and self._lost:
             row["checkpoint_lost"] = self._lost
         if self.stopping.see(row):
@@ -115,7 +114,7 @@ class Recorder:
         log.info(
             "round %d: val %s, steps %d, machine losses %s", result.round, row["val_score"], row["local_steps"], losses
         )
-        row["warnings"] += self._loggers.round(row)
+        row["warnings"] += outputs_warning(evaluation) + self._loggers.round(row)
         self.rows.append(row)
         if self.mirror:
             self.mirror.put_rows(self.rows)

@@ -58,6 +58,13 @@ class RoundResult:
         return self.theta if self.average is None else self.average
 
 
+def outputs_warning(evaluation: Evaluation | None) -> list[str]:
+    """What the console says where a model has no scores, although its parameters are finite: running variances below 0,
+    say, that a method of the user's own has made."""
+    finite = evaluation is None or math.isfinite(evaluation.train_loss)
+    return [] if finite else ["the model's outputs are not finite: it has no scores"]
+
+
 def round_row(
     result: RoundResult, evaluation: Evaluation | None, evaluating: Elapsed, link_mbit: float | None = None
 ) -> Row:
@@ -108,6 +115,11 @@ def _by_part(result: RoundResult, values: Sequence[float]) -> list[float | None]
 def silent_parts(columns: Mapping[str, Any]) -> list[int]:
     """Of a round, by its row or its notes: parts whose machines sent nothing in it, because they were gone or late."""
     return sorted({*columns.get("absent", []), *(int(part) for part in columns.get("late", {}))})
+
+
+def evaluation_columns(config: Config, evaluation: Evaluation | None) -> Row:
+    """What some settings have an evaluation say besides its scores."""
+    return statistics_columns(config, evaluation) | error_columns(config, evaluation)
 
 
 def statistics_columns(config: Config, evaluation: Evaluation | None) -> Row:

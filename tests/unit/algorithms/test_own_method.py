@@ -12,11 +12,12 @@ from llcg_dist.config.compose import load_config
 from llcg_dist.errors import UserError
 from llcg_dist.report import write_report
 from tests.helpers import own_method
-from tests.helpers.run_files import model_bytes, summary
+from tests.helpers.run_files import model_bytes, rows, summary
 from tests.helpers.training import train_in_process
 
 TINY = ["experiment=tiny", "cluster.num_machines=3", "partition=random"]
 MEDIAN = ["algorithm=own", "algorithm.target=tests.helpers.own_method.CoordinateMedian"]
+RETURNS = ["algorithm=own", "algorithm.target=tests.helpers.careless_method.Returns"]
 AVERAGE = ["algorithm=psgd_pa"]
 
 
@@ -43,6 +44,36 @@ def test_doctor_predicts_its_traffic(
     assert run(["doctor", *TINY, *MEDIAN]) == 0
     table = {line.split()[0]: line.split()[1:] for line in capsys.readouterr().out.splitlines() if line.split()}
     assert table["CoordinateMedian"] == table["psgd_pa"]
+
+
+@pytest.mark.parametrize(
+    ("what", "returned"),
+    [("nothing", "NoneType"), ("double", r"torch.float64 \[\d+\]"), ("half", r"torch.float32 \[\d+\]")],
+)
+def test_a_hook_that_returns_no_model_is_named(tmp_path: Path, what: str, returned: str) -> None:
+    method = [
+        "algorithm=own",
+        "algorithm.target=tests.helpers.careless_method.Returns",
+        f"algorithm.options.what={what}",
+    ]
+    with pytest.raises(UserError, match=rf"careless_method.Returns: aggregate returned {returned}, not a vector of"):
+        train_in_process(*TINY, *method, f"partition.root={tmp_path}/parts", f"run_dir={tmp_path}/run")
+
+
+def test_a_model_whose_outputs_are_not_finite_is_warned_of(tmp_path: Path) -> None:
+    """Its parameters are: BatchNorm's variances lie below 0."""
+    method = [
+        "algorithm=own",
+        "algorithm.target=tests.helpers.careless_method.Returns",
+        "algorithm.options.what=variances",
+    ]
+    train_in_process(
+        *TINY, *method, "algorithm.batchnorm_stats=average", "num_rounds=1", "model.norm=batch",
+        f"partition.root={tmp_path}/parts", f"run_dir={tmp_path}/run",
+    )  # fmt: skip
+    (row,) = rows(tmp_path / "run")
+    assert row["val_score"] is None
+    assert row["warnings"] == ["the model's outputs are not finite: it has no scores"]
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import pytest
 
 from llcg_dist.config.compose import load_config, recorded_yaml
 from llcg_dist.errors import UserError
+from llcg_dist.job import run_dir
 from llcg_dist.job.run_dir import RunLock, RunState, claim_run_dir, inspect_run_dir, remove_if_nothing_recorded
 
 
@@ -53,6 +54,16 @@ def test_the_folder_of_another_job_that_has_just_begun_stays(tmp_path: Path) -> 
         assert tmp_path.exists()
     remove_if_nothing_recorded(tmp_path)
     assert not tmp_path.exists()
+
+
+def test_a_job_that_waits_for_another_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(run_dir, "_OLD_JOB_WAIT_SECONDS", 0.5)
+    monkeypatch.setattr(run_dir, "_TELL_AFTER_SECONDS", 0.2)
+    with RunLock(tmp_path), pytest.raises(UserError, match="another job is running in it"):
+        RunLock(tmp_path)
+    assert capsys.readouterr().out.count(f"waiting for another job that is running in {tmp_path}") == 1
 
 
 def recorded(folder: Path, *changes: tuple[str, str]) -> None:

@@ -26,6 +26,7 @@ JOBS = {
     "diagnostics": [*TINY, *SAGE, "diagnostics.every=2", "diagnostics.hessian_steps=2"],
     "on_blocks": [*TINY, "model=own", "model.target=tests.helpers.own_models.OnBlocks"],
     "median": [*TINY, *MEDIAN, *SAGE],
+    "state": [*TINY, "algorithm=own", "algorithm.target=tests.helpers.stateful_method.BothMomenta"],
 }
 """Everything that a model meets somewhere."""
 

@@ -1,7 +1,7 @@
 """What a method may change about a round, and what it answers about itself."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 from torch import Tensor
 
@@ -207,12 +207,25 @@ class Algorithm:
         """How a machine answers messages of this method's own."""
         return {}
 
+    def state_dict(self) -> dict[str, Any]:
+        """What this object keeps from round to round, for the checkpoints of its rank: tensors, numbers and text, and
+        lists and dicts of them. Server and machines each save their own."""
+        return {}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Goes on from what `state_dict` returned; not called where a rank begins anew."""
+
+    @property
+    def keeps_state(self) -> bool:
+        return type(self).state_dict is not Algorithm.state_dict
+
     def machine_state(self) -> list[str]:
         """Names of what only a machine knows of its own: lost with its checkpoints."""
         train, dtype = self.config.train, self.config.algorithm.exchange_dtype
         keeps_moments = train.optimizer_state == OptimizerState.keep and bool(state_tensors(train))
         moments = [f"the optimiser's state ({train.optimizer})"] if keeps_moments else []
-        return moments + ([f"what rounding to {dtype} kept back"] if dtype != ExchangeDtype.float32 else [])
+        rounding = [f"what rounding to {dtype} kept back"] if dtype != ExchangeDtype.float32 else []
+        return moments + rounding + ([f"the state of {self.config.algorithm.label}"] if self.keeps_state else [])
 
     def shared_state(self, server: ServerTools) -> list[Tensor]:
         """Vectors, none longer than the model, that the server and every machine hold alike: where a machine has lost

@@ -20,6 +20,10 @@ def check_hooks(algorithm: Algorithm, target: str) -> Algorithm:
         _wrap(algorithm, "aggregate", target, _in_memory_of_its_own)
     if type(algorithm).correct is not Algorithm.correct:
         _wrap(algorithm, "correct", target)
+    if algorithm.keeps_state != (type(algorithm).load_state_dict is not Algorithm.load_state_dict):
+        raise UserError(f"algorithm.target={target}: must have both state_dict and load_state_dict, or neither")
+    if algorithm.keeps_state:
+        _check_state(algorithm, target)
     return algorithm
 
 
@@ -37,6 +41,30 @@ def _wrap(
         return finish(found, like, *others)
 
     setattr(algorithm, name, checked)
+
+
+def _check_state(algorithm: Algorithm, target: str) -> None:
+    state_dict = algorithm.state_dict
+
+    def checked() -> dict[str, Any]:
+        state = state_dict()
+        odd = _not_storable(state) if isinstance(state, dict) else f"a {type(state).__name__}"
+        if odd:
+            rule = f"state_dict returned {odd}: a checkpoint holds a dict of tensors, numbers, text, lists and dicts"
+            raise UserError(f"algorithm.target={target}: {rule}")
+        return state
+
+    setattr(algorithm, "state_dict", checked)  # noqa: B010 (mypy: a method)
+
+
+def _not_storable(value: Any) -> str | None:
+    """What of a value a checkpoint, which is read without executing anything, cannot hold."""
+    if isinstance(value, Tensor) or type(value) in (bool, int, float, str, type(None)):
+        return None
+    inner = [*value, *value.values()] if isinstance(value, dict) else value
+    if isinstance(inner, list | tuple):
+        return next((odd for odd in map(_not_storable, inner) if odd), None)
+    return f"a {type(value).__name__}"
 
 
 def _in_memory_of_its_own(found: Tensor, theta: Tensor, models: Any) -> Tensor:

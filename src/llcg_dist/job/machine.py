@@ -24,11 +24,13 @@ log = logging.getLogger(__name__)
 
 
 class MachineCheckpoints:
-    """Saves what a machine needs to resume: its optimiser's state, the error feedback of its messages, and BatchNorm's
-    statistics, which stay its own where the model is not sent every round."""
+    """Saves what a machine needs to resume: the state of its optimiser and of its method, the error feedback of its
+    messages, and BatchNorm's statistics, which stay its own where the model is not sent every round."""
 
-    def __init__(self, writer: CheckpointWriter, trainer: Trainer, compressor: MachineCompressor) -> None:
-        self.writer, self._trainer, self._compressor = writer, trainer, compressor
+    def __init__(
+        self, writer: CheckpointWriter, algorithm: Algorithm, trainer: Trainer, compressor: MachineCompressor
+    ) -> None:
+        self.writer, self._algorithm, self._trainer, self._compressor = writer, algorithm, trainer, compressor
         self.lost = False
         """The run goes on from a round of which this machine has no checkpoint."""
 
@@ -36,15 +38,16 @@ class MachineCheckpoints:
         self._trainer.load_optimizer_state(saved["optimizer"])
         self._compressor.load_state(saved["exchange"])
         self._trainer.saved_statistics = saved["statistics"]
+        self._algorithm.load_state_dict(saved.get("method", {}))
 
     def save(self, round_: int) -> None:
         self.writer.save(round_, self._state)
 
-    def restore(self, round_: int, algorithm: Algorithm, shared: Sequence[Tensor]) -> None:
+    def restore(self, round_: int, shared: Sequence[Tensor]) -> None:
         """Takes the state that the server shares with all machines. One that had lost its own saves what it has now as
         the round that the run goes on from, and nothing else counts as that: if the run is stopped, the next start
         finds all ranks alike."""
-        algorithm.load_shared_state(shared, self._trainer)
+        self._algorithm.load_shared_state(shared, self._trainer)
         self._compressor.load_shared_state(shared)
         if self.lost:
             self.writer.restart_at(round_, self._state)
@@ -60,6 +63,7 @@ class MachineCheckpoints:
             "optimizer": self._trainer.optimizer_state(),
             "exchange": self._compressor.state(),
             "statistics": self._trainer.theta()[self._trainer.statistics],
+            "method": self._algorithm.state_dict(),
         }
 
 
@@ -84,7 +88,7 @@ class Machine:
             Measure: self._measure,
             Restore: self._restore,
         }
-        self._algorithm, self._shared = algorithm, list[Tensor]()
+        self._shared = list[Tensor]()
         self._handlers = own | dict(algorithm.handlers(self))
         self._busy = self._since = Elapsed()
         self._began = 0.0
@@ -137,7 +141,7 @@ class Machine:
         if request.content is not None:
             self._shared.append(request.content.clone())
         else:
-            self._checkpoints.restore(request.round, self._algorithm, self._shared)
+            self._checkpoints.restore(request.round, self._shared)
             self._shared.clear()
         return Restored(request.round)
 

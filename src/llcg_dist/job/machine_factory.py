@@ -1,7 +1,7 @@
 """Builds a machine: construction apart from behaviour."""
 
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import torch
@@ -9,6 +9,7 @@ from torch import Tensor
 
 from llcg_dist import seeding
 from llcg_dist.algorithms.base import Algorithm
+from llcg_dist.algorithms.registry import build_algorithm
 from llcg_dist.comm.error_feedback import MachineCompressor, machine_compressor
 from llcg_dist.comm.machine_channel import Handler
 from llcg_dist.comm.remote_rows import FeatureTraffic
@@ -59,7 +60,7 @@ def build_machine(part: OpenPart, start: Start) -> tuple[Handler, MachineCompres
     files, keep = open_files(part.checkpoints, config.checkpoint.mirror, part_owner(part.part)), config.checkpoint
     lost = part.part in start.lost
     writer = CheckpointWriter(files, keep.every, keep.keep, config.num_rounds, 0 if lost else start.round)
-    checkpoints = MachineCheckpoints(writer, trainer, compressor)
+    checkpoints = MachineCheckpoints(writer, algorithm, trainer, compressor)
     checkpoints.lost = lost
     if start.round and not lost:
         saved = files.load(start.round)
@@ -84,7 +85,8 @@ def _protected(machine: Machine, part: OpenPart, statistics: Tensor) -> Handler:
 
 
 def seconds_of_local_step(part: OpenPart, start: Start) -> float:
-    """CPU seconds of one local step, taken with a trainer of its own: the machine's does not notice."""
+    """CPU seconds of one local step, taken with a trainer and a method of its own: the machine's do not notice."""
+    part = replace(part, algorithm=build_algorithm(part.config))
     model = build_model(part.config.model, part.view.num_features, part.view.num_classes)
     initial, steps = flatten(model), part.algorithm.local_steps(start.planned_rounds)
     return seconds_of_step(part_trainer(part, start, model, steps), initial)

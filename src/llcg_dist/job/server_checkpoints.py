@@ -50,6 +50,7 @@ class ServerState:
             "theta": result.theta,
             "optimizer": self._corrector.trainer.optimizer_state(),
             "outer": self._algorithm.outer.state(),
+            "method": self._algorithm.state_dict(),
             "exchange": self._compressor.state(),
             "auto_s": chooser.state() if chooser else None,
             "fill_ratio": plan.ratio if plan else None,
@@ -69,6 +70,7 @@ class ServerState:
             raise ValueError(f"{tuple(theta.shape)} parameters for a model of {size}")
         self._corrector.trainer.load_optimizer_state(saved["optimizer"])
         self._algorithm.outer.load_state(saved["outer"], size)
+        self._algorithm.load_state_dict(saved.get("method", {}))
         self._algorithm.running_average.load(saved.get("average"), size)
         self._compressor.load_state(saved["exchange"])
         if self._corrector.chooser:

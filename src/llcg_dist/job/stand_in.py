@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from llcg_dist.algorithms.registry import build_algorithm
 from llcg_dist.comm.messages import Message, Trained
 from llcg_dist.config.train import OptimizerState
 from llcg_dist.data.graph import TRAIN
@@ -17,8 +18,8 @@ from llcg_dist.training.trainer import Trainer
 class StandIn:
     """Takes a part's local steps: mini-batches of its training nodes with their neighbours in the full graph.
 
-    They share the time that one machine's steps take. Between rounds it remembers nothing (the optimiser begins anew),
-    so that a run that is resumed or replayed has the same bits.
+    They share the time that one machine's steps take. Between rounds it remembers nothing (optimiser and method begin
+    anew), so that a run that is resumed or replayed has the same bits.
     """
 
     def __init__(self, run: OpenRun, start: Start) -> None:
@@ -27,7 +28,7 @@ class StandIn:
 
     def __call__(self, part: int, request: Message, absent: int) -> Message:
         """The model that the steps lead to from the request's, where so many parts are stood in for."""
-        if part not in self._trainers:
+        if part not in self._trainers or self._run.algorithm.keeps_state:
             self._trainers[part] = self._trainer(part)
         trainer, steps = self._trainers[part], self._start.local_steps(self._run.algorithm, part)
         trainer.run_steps(request.vector, request.round, max(1, steps[request.round - 1] // absent))
@@ -39,5 +40,6 @@ class StandIn:
         nodes = np.flatnonzero((run.assignment == part) & (graph.split == TRAIN))
         forgetful = replace(run.config, train=replace(run.config.train, optimizer_state=OptimizerState.reset))
         folder = checkpoint_folder(run.config, run.run_dir)
-        opened = OpenPart(forgetful, run.algorithm, part, GraphView(graph, nodes), folder, run.device)
+        method = build_algorithm(run.config)  # the server's own must not notice
+        opened = OpenPart(forgetful, method, part, GraphView(graph, nodes), folder, run.device)
         return part_trainer(opened, self._start, run.new_model(), self._start.local_steps(run.algorithm, part))

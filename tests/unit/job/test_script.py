@@ -16,6 +16,7 @@ from tests.helpers.training import on_loopback
 
 ROUNDS = 8
 JOB = ["experiment=tiny", "cluster.num_machines=3", f"num_rounds={ROUNDS}", "algorithm.K=4", "cluster.on_loss=go_on"]
+OWN_STATE = ["algorithm=own", "algorithm.target=tests.helpers.stateful_method.BothMomenta"]
 
 
 def script(folder: Path, losses: Mapping[int, Mapping[str, object]], rounds: int = ROUNDS) -> str:
@@ -53,27 +54,29 @@ def test_without_a_stand_in_the_others_are_averaged_alone(tmp_path: Path) -> Non
     assert model_bytes(alone) != model_bytes(with_server)
 
 
-def test_a_run_that_lost_a_machine_resumes_with_the_same_bits(tmp_path: Path) -> None:
+@pytest.mark.parametrize("method", [[], OWN_STATE])
+def test_a_run_that_lost_a_machine_resumes_with_the_same_bits(tmp_path: Path, method: list[str]) -> None:
     """It is stopped while part 1 is gone, and goes on: the stand-in remembers nothing between rounds."""
     losses = {round_: {"absent": [1]} for round_ in range(3, ROUNDS + 1)}
-    lost = script(tmp_path, losses)
-    whole = on_loopback(tmp_path, "whole", *JOB, lost)
-    stopped(tmp_path, "halved", 5, *JOB, lost)
-    halved = on_loopback(tmp_path, "halved", *JOB, lost)
+    job, lost = [*JOB, *method], script(tmp_path, losses)
+    whole = on_loopback(tmp_path, "whole", *job, lost)
+    stopped(tmp_path, "halved", 5, *job, lost)
+    halved = on_loopback(tmp_path, "halved", *job, lost)
     assert model_bytes(halved) == model_bytes(whole)
     row = rows(halved)[5]
     assert [loss["part"] for loss in row["checkpoint_lost"]] == [1]
     assert row["absent"] == row["stood_in"] == [1]
-    again = on_loopback(tmp_path, "again", *JOB, f"cluster.script={halved}/metrics.jsonl")
+    again = on_loopback(tmp_path, "again", *job, f"cluster.script={halved}/metrics.jsonl")
     assert model_bytes(again) == model_bytes(whole)
 
 
-def test_a_machine_that_is_back_saves_what_it_began_with(tmp_path: Path) -> None:
+@pytest.mark.parametrize("method", [[], OWN_STATE])
+def test_a_machine_that_is_back_saves_what_it_began_with(tmp_path: Path, method: list[str]) -> None:
     """A run that is stopped in the round of a return, and goes on, has the bits of one that was not."""
-    lost = script(tmp_path, {3: {"absent": [0]}, 4: {"returned": [0]}})
-    whole = on_loopback(tmp_path, "whole", *JOB, lost)
-    stopped(tmp_path, "halved", 4, *JOB, lost)
-    halved = on_loopback(tmp_path, "halved", *JOB, lost)
+    job, lost = [*JOB, *method], script(tmp_path, {3: {"absent": [0]}, 4: {"returned": [0]}})
+    whole = on_loopback(tmp_path, "whole", *job, lost)
+    stopped(tmp_path, "halved", 4, *job, lost)
+    halved = on_loopback(tmp_path, "halved", *job, lost)
     assert model_bytes(halved) == model_bytes(whole)
 
 

@@ -106,7 +106,7 @@ BENCHES = {
     "local_step": ("A local step beside DGL and PyG", "python -m bench.local_step"),
     "labor_curve": ("LABOR learns as neighbour sampling does", "python -m studies.labor_curve"),
     "sampling": ("Samplers", "python -m bench.sampling"),
-    "parts": ("Scores by parts", "python -m studies.parts --data F"),
+    "parts": ("Scores by parts", "python -m studies.parts --data F --seeds 3 …"),
     "stream_cuts": ("Cut edges of stream beside METIS", "python -m studies.parts --data F --cuts"),
     "stream_parts": ("Stream beside METIS", "python -m studies.parts --data F --ways stream metis"),
     "own_models": ("PyG modules, scores", "python -m studies.own_models --data F"),

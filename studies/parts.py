@@ -7,7 +7,7 @@
 Four graphs, eight machines, 25 rounds, with the settings of studies.accuracy. Every seed has parts of its own, so that
 no score hangs on one cut. Scores are with the METIS of this environment (partition.backend=auto), cut, balance and
 skew with every library's that is installed. FOLDER holds Amazon/, Planetoid/ and Hetero/ as PyG's classes expect them.
-Finished runs are kept (studies/pool.py). All ways and graphs go to one table of docs/studies/performance.md, and stream
+Finished runs are kept (studies/pool.py). KINDS on all graphs go to one table of docs/studies/performance.md, and stream
 beside METIS to another. With --cuts nothing is trained: the edges that stream cuts beside METIS, on WordNet too.
 """
 
@@ -43,6 +43,7 @@ WAYS = {
     "metis, labels": ["partition=metis", "partition.balance=labels"],
     "clusters": ["partition=clusters"],
 }
+KINDS = (METIS, "metis, labels", "clusters")
 BACKENDS = [name for name in ("dgl", "pymetis") if importlib.util.find_spec(name)]
 
 Scores = dict[tuple[str, str, str], dict[int, float]]
@@ -109,7 +110,7 @@ def main() -> None:
     scores = study.scores()
     if {STREAM, METIS} <= set(given.ways):
         publish("stream_parts", stream_table(scores, given.graphs), stream_claims(scores, given.graphs))
-    if set(given.ways) == set(WAYS) and set(given.graphs) == set(FOUR):
+    if set(KINDS) <= set(given.ways) and set(given.graphs) == set(FOUR):
         publish("parts", _parts_table(study, scores), [])
 
 
@@ -165,10 +166,9 @@ def stream_claims(scores: Scores, graphs: Sequence[str]) -> list[Claim]:
 def _parts_table(study: Study, scores: Mapping[tuple[str, str, str], Mapping[int, float]]) -> str:
     rows = []
     for graph in study.graphs:
-        for way in study.ways:
-            backends = ["pymetis"] if way in (STREAM, PYMETIS) else BACKENDS
+        for way in KINDS:
             common = study.settings(graph, way)
-            of_backends = [_quality([*common, f"partition.backend={backend}"]) for backend in backends]
+            of_backends = [_quality([*common, f"partition.backend={backend}"]) for backend in BACKENDS]
             quality = [" / ".join(values) for values in zip(*of_backends, strict=True)]
             means = [mean_std(list(scores[graph, way, method].values())) for method in METHODS]
             rows.append([graph, way, *quality, *means])

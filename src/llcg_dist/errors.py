@@ -2,6 +2,8 @@
 
 import errno
 import re
+import traceback
+from pathlib import Path
 
 _SOURCE_PLACES = re.compile(r"^(\[[^\]]*\.(cc|cpp|h|hpp):\d+\]\s*)+")
 """What Gloo's and torch's messages begin with: the place in their sources."""
@@ -38,6 +40,12 @@ def first_line(error: Exception) -> str:
     it: torch's messages go on with a stack trace."""
     lines = str(error).strip().splitlines()
     return _SOURCE_PLACES.sub("", lines[0]) if lines else type(error).__name__
+
+
+def place_of(error: Exception) -> str:
+    """File and line where the exception was raised."""
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{Path(frame.filename).name} line {frame.lineno}"
 
 
 def os_error_line(error: OSError) -> str:

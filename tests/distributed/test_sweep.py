@@ -1,13 +1,14 @@
 """`llcg train -m`: killed and continued, with jobs that fail, side by side, searched, and stopped in order."""
 
 import os
+import shutil
 import signal
 from pathlib import Path
 
 import pytest
 from omegaconf import OmegaConf
 
-from tests.helpers.jobs import BIN, Outcome, finish, llcg, start, start_llcg, wait_until, wait_until_gone
+from tests.helpers.jobs import BIN, REPOSITORY, Outcome, finish, llcg, start, start_llcg, wait_until, wait_until_gone
 from tests.helpers.run_files import rows, summary
 
 TINY = ["experiment=tiny", "cluster.backend=loopback"]
@@ -70,6 +71,16 @@ def test_a_sweep_with_a_run_dir_is_refused(tmp_path: Path) -> None:
     assert refused.err.startswith("llcg: error: run_dir=here: ")
     assert len(refused.err.splitlines()) == 1
     assert not list(tmp_path.iterdir())
+
+
+def test_options_of_ones_own_are_swept_as_they_are_set(tmp_path: Path) -> None:
+    shutil.copy(REPOSITORY / "examples" / "own_method.py", tmp_path)
+    own = ["algorithm=own", "algorithm.target=own_method.FedProx", "train.optimizer=torch.optim.AdamW"]
+    options = ["algorithm.options.mu=0.1,0.2", "train.optimizer_options.eps=1e-7"]
+    swept = llcg("train", "-m", *TINY, "num_rounds=1", *own, *options, cwd=tmp_path)
+    assert swept.code == 0, swept
+    jobs = sorted(path.parent.name for path in only_sweep(tmp_path).glob("*/summary.json"))
+    assert jobs == ["algorithm.options.mu=0.1", "algorithm.options.mu=0.2"]
 
 
 @pytest.mark.alone

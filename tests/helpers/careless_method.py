@@ -6,7 +6,9 @@ import torch
 from torch import Tensor
 
 from llcg_dist.algorithms.base import Algorithm
+from llcg_dist.algorithms.llcg import Llcg
 from llcg_dist.config.schema import Config
+from llcg_dist.training.correction import Corrector
 from llcg_dist.training.screening import Models
 
 
@@ -25,6 +27,19 @@ class Careless(Algorithm):
         self.rounds += 1
         average = super().aggregate(theta, models)
         return (models.vectors[0], theta, average)[self.rounds % 3]
+
+
+class KeepsItsBuffer(Llcg):
+    """An average of all models so far, which is corrected in place; `copies`: and copied."""
+
+    def __init__(self, config: Config, copies: bool) -> None:
+        super().__init__(config)
+        self.copies, self.average = copies, torch.zeros(())
+
+    def correct(self, theta: Tensor, models: Models, corrector: Corrector) -> Tensor:
+        corrected = super().correct(theta, models, corrector)
+        self.average = corrected.clone() if self.average.dim() == 0 else self.average.lerp_(corrected, 0.5)
+        return self.average.clone() if self.copies else self.average
 
 
 class Returns(Algorithm):

@@ -1,6 +1,8 @@
 """Methods of a user's that keep something from round to round: at the server, at every machine, and what no checkpoint
 can hold."""
 
+from collections import OrderedDict
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -31,6 +33,26 @@ class ServerMomentum(Algorithm):
         self.momentum = state["momentum"]
 
 
+class Drift(Algorithm):
+    """FedDyn's correction: a machine remembers how far its rounds have led it."""
+
+    def __init__(self, config: Config, alpha: float = 0.1) -> None:
+        super().__init__(config)
+        self.alpha, self.drift = alpha, torch.zeros(())
+
+    def local_gradient(self, gradient: Tensor, theta: Tensor, start: Tensor) -> Tensor:
+        return gradient - self.drift + self.alpha * (theta - start)
+
+    def after_local_steps(self, theta: Tensor, start: Tensor) -> None:
+        self.drift = self.drift - self.alpha * (theta - start)
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"drift": self.drift}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self.drift = state["drift"]
+
+
 class BothMomenta(ServerMomentum):
     """And one at every machine, which goes on where its last round ended; it counts its steps, too."""
 
@@ -57,8 +79,18 @@ class SavesOnly(ServerMomentum):
     load_state_dict = Algorithm.load_state_dict
 
 
-class KeepsArrays(ServerMomentum):
-    """numpy's arrays are not read without executing what their file says."""
+class KeepsObjects(ServerMomentum):
+    """Objects are not read without executing what their file says."""
 
-    def state_dict(self) -> dict[str, Any]:
-        return {"history": [{"seen": np.zeros(3)}]}
+    def __init__(self, config: Config, what: str) -> None:
+        super().__init__(config)
+        self.what = what
+
+    def state_dict(self) -> Any:
+        return {
+            "array": {"history": [{"seen": np.zeros(3)}]},
+            "fraction": {"share": Fraction(1, 2)},
+            "lambda": {"rule": lambda: 0},
+            "list": [1],
+            "ordered": {"counts": OrderedDict(a=torch.zeros(2))},
+        }[self.what]

@@ -125,9 +125,20 @@ class Algorithm:
         device that the machine trains on."""
         return gradient
 
+    def after_local_steps(self, theta: Tensor, start: Tensor) -> None:
+        """Line 10: a machine's steps of a round have led from `start` to `theta`, learned parameters as above."""
+
     @property
     def changes_gradients(self) -> bool:
         return type(self).local_gradient is not Algorithm.local_gradient
+
+    @property
+    def watches_steps(self) -> bool:
+        return type(self).after_local_steps is not Algorithm.after_local_steps
+
+    @property
+    def has_own_messages(self) -> bool:
+        return type(self).handlers is not Algorithm.handlers
 
     @property
     def judges_updates(self) -> bool:

@@ -30,6 +30,8 @@ def check_membership(algorithm: "Algorithm") -> None:
     may_lose = config.cluster.on_loss == OnLoss.go_on
     rule = f"must be fail: a round of {name} cannot end without one of its machines"
     require(algorithm.goes_on_without or not may_lose, config, "cluster.on_loss", rule)
+    rule = "must be false with cluster.on_loss=go_on: the server does not answer messages of the method's own"
+    require(not (may_lose and algorithm.has_own_messages and config.cluster.stand_in), config, "cluster.stand_in", rule)
     rule = "must be 0 with cluster.on_loss=go_on: what is measured takes all machines"
     require(not may_lose or config.diagnostics.every == 0, config, "diagnostics.every", rule)
     rule = f"must be drop: algorithm.aggregate={config.algorithm.aggregate} gives every update the same weight"

@@ -1,25 +1,35 @@
-"""What the hooks of a user's own method return, checked where they return it: later it would fail far from there."""
+"""The hooks of a user's own method, checked where they are called: later a mistake would fail far from there."""
 
+import inspect
+import io
+import re
 from collections.abc import Callable
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from llcg_dist.algorithms.base import Algorithm
-from llcg_dist.errors import UserError
+from llcg_dist.errors import TrainingError, UserError, one_line, place_of
+from llcg_dist.training.flat_vector import is_finite
 
-Hook = Callable[..., Tensor]
+_HOOKS = ("local_gradient", "after_local_steps", "aggregate", "correct", "send_model", "local_phase")
+_REFUSED_CLASS = re.compile(r"GLOBAL (\S+)")
+"""What torch.load says of a class that it would have to import."""
 
 
 def check_hooks(algorithm: Algorithm, target: str) -> Algorithm:
-    """The method, whose hooks from now on return vectors like the one that they were given first, or raise a
-    UserError."""
+    """The method, whose hooks from now on return vectors like the one that they were given first, in memory of their
+    own, or raise a UserError."""
+    for name in _HOOKS:
+        _check_signature(algorithm, name, target)
+    # Models are copied: the method may go on with its vector, or with a machine's, where the next one arrives.
     if algorithm.changes_gradients:
-        _wrap(algorithm, "local_gradient", target)
+        _wrap(algorithm, "local_gradient", target, lambda gradient: gradient)
     if algorithm.aggregates_by_itself:
-        _wrap(algorithm, "aggregate", target, _in_memory_of_its_own)
+        _wrap(algorithm, "aggregate", target, lambda model: _finite(model, target).clone())
     if type(algorithm).correct is not Algorithm.correct:
-        _wrap(algorithm, "correct", target)
+        _wrap(algorithm, "correct", target, Tensor.clone)
     if algorithm.keeps_state != (type(algorithm).load_state_dict is not Algorithm.load_state_dict):
         raise UserError(f"algorithm.target={target}: must have both state_dict and load_state_dict, or neither")
     if algorithm.keeps_state:
@@ -27,10 +37,16 @@ def check_hooks(algorithm: Algorithm, target: str) -> Algorithm:
     return algorithm
 
 
-def _wrap(
-    algorithm: Algorithm, name: str, target: str, finish: Callable[..., Tensor] = lambda found, *given: found
-) -> None:
-    hook: Hook = getattr(algorithm, name)
+def _check_signature(algorithm: Algorithm, name: str, target: str) -> None:
+    given = list(inspect.signature(getattr(Algorithm, name)).parameters)[1:]
+    try:
+        inspect.signature(getattr(algorithm, name)).bind(*given)
+    except TypeError:
+        raise UserError(f"algorithm.target={target}: {name} must take ({', '.join(['self', *given])})") from None
+
+
+def _wrap(algorithm: Algorithm, name: str, target: str, finish: Callable[[Tensor], Tensor]) -> None:
+    hook: Callable[..., Tensor] = getattr(algorithm, name)
 
     def checked(like: Tensor, *others: Any) -> Tensor:
         found = hook(like, *others)
@@ -38,36 +54,49 @@ def _wrap(
             returned = f"{found.dtype} {list(found.shape)}" if isinstance(found, Tensor) else type(found).__name__
             rule = f"{name} returned {returned}, not a vector of {like.dtype} {list(like.shape)} like its first input"
             raise UserError(f"algorithm.target={target}: {rule}")
-        return finish(found, like, *others)
+        return finish(found)
 
     setattr(algorithm, name, checked)
 
 
-def _check_state(algorithm: Algorithm, target: str) -> None:
-    state_dict = algorithm.state_dict
+def _finite(model: Tensor, target: str) -> Tensor:
+    if not is_finite(model):
+        raise TrainingError(f"algorithm.target={target}: aggregate returned a model that is not finite")
+    return model
 
-    def checked() -> dict[str, Any]:
+
+def _check_state(algorithm: Algorithm, target: str) -> None:
+    state_dict, load_state_dict = algorithm.state_dict, algorithm.load_state_dict
+
+    def saved() -> dict[str, Any]:
         state = state_dict()
-        odd = _not_storable(state) if isinstance(state, dict) else f"a {type(state).__name__}"
-        if odd:
-            rule = f"state_dict returned {odd}: a checkpoint holds a dict of tensors, numbers, text, lists and dicts"
+        reason = _unreadable(state) if isinstance(state, dict) else f"a {type(state).__name__}"
+        if reason:
+            rule = f"state_dict returned {reason}; a checkpoint holds a dict of tensors, numbers, text, lists and dicts"
             raise UserError(f"algorithm.target={target}: {rule}")
         return state
 
-    setattr(algorithm, "state_dict", checked)  # noqa: B010 (mypy: a method)
+    def loaded(state: dict[str, Any]) -> None:
+        try:
+            load_state_dict(state)
+        except Exception as error:  # whatever the user's code raises over a state of an earlier version of it
+            reason = f"{type(error).__name__}: {one_line(error)}, {place_of(error)}"
+            rule = "is it what state_dict of this version of the class returns?"
+            raise UserError(
+                f"algorithm.target={target}: load_state_dict failed over a checkpoint ({reason}); {rule}"
+            ) from error
+
+    for name, checked in (("state_dict", saved), ("load_state_dict", loaded)):
+        setattr(algorithm, name, checked)
 
 
-def _not_storable(value: Any) -> str | None:
-    """What of a value a checkpoint, which is read without executing anything, cannot hold."""
-    if isinstance(value, Tensor) or type(value) in (bool, int, float, str, type(None)):
-        return None
-    inner = [*value, *value.values()] if isinstance(value, dict) else value
-    if isinstance(inner, list | tuple):
-        return next((odd for odd in map(_not_storable, inner) if odd), None)
-    return f"a {type(value).__name__}"
-
-
-def _in_memory_of_its_own(found: Tensor, theta: Tensor, models: Any) -> Tensor:
-    """The machines' models lie where the next ones will arrive."""
-    taken = {vector.untyped_storage().data_ptr() for vector in (theta, *models.vectors)}
-    return found.clone() if found.untyped_storage().data_ptr() in taken else found
+def _unreadable(state: dict[str, Any]) -> str | None:
+    """What of a state torch does not read again, as checkpoints are read: without importing anything."""
+    buffer = io.BytesIO()
+    try:
+        torch.save(state, buffer)
+        torch.load(io.BytesIO(buffer.getvalue()), weights_only=True)
+    except Exception as error:  # pickle's, or torch's own
+        found = _REFUSED_CLASS.search(str(error))
+        return found[1] if found else one_line(error)
+    return None

@@ -13,7 +13,7 @@ from llcg_dist.algorithms.single import Single
 from llcg_dist.algorithms.subgraph_approx import SubgraphApprox
 from llcg_dist.config.schema import Config
 from llcg_dist.config.targets import resolve
-from llcg_dist.errors import UserError, one_line
+from llcg_dist.errors import UserError, one_line, place_of
 
 OWN = "own"
 
@@ -54,12 +54,17 @@ def _own(config: Config, target: str) -> Algorithm:
         raise UserError(f"algorithm.target={target}: must be a subclass of llcg_dist.Algorithm")
     try:
         algorithm = kind(config, **config.algorithm.options)
-    except TypeError as error:
+    except (TypeError, ValueError) as error:
         options = ", ".join(config.algorithm.options) or "none"
         raise UserError(f"algorithm.target={target}: refused its options ({options}): {one_line(error)}") from None
     except AttributeError as error:  # most often of what super().__init__ has not set yet
         rule = "call super().__init__(config) first, where that is missing"
         raise UserError(f"algorithm.target={target}: __init__ failed ({one_line(error)}); {rule}") from error
+    except UserError:
+        raise
+    except Exception as error:
+        reason = f"{type(error).__name__}: {one_line(error)}, {place_of(error)}"
+        raise UserError(f"algorithm.target={target}: __init__ failed ({reason})") from error
     missing = [name for name in vars(Algorithm(config)) if not hasattr(algorithm, name)]
     if missing:
         rule = "its __init__ must call super().__init__(config)"

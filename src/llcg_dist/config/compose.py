@@ -36,7 +36,7 @@ def compose_config(overrides: Sequence[str]) -> Config:
     _require_one_choice(overrides)
     try:
         with opened_conf():
-            composed = compose("config", overrides=[_may_add(override) for override in overrides])
+            composed = compose("config", overrides=[may_add(override) for override in overrides])
             config = cast(Config, OmegaConf.to_object(composed))
             _require_known(OmegaConf.to_container(composed), config)
     except UserError as error:
@@ -110,7 +110,7 @@ def _of_experiment(message: str, overrides: Sequence[str]) -> str:
     return message
 
 
-def _may_add(override: str) -> str:
+def may_add(override: str) -> str:
     """Options are keyword arguments of a user's class: any key may be given there without Hydra's +."""
     return f"++{override}" if _OPTION.match(override) else override
 

@@ -1,5 +1,6 @@
 """Users' own classes and functions by dotted path (my_package.nets.MyNet), as Hydra's `_target_` names them."""
 
+import sys
 from typing import Any
 
 from hydra.utils import get_object
@@ -21,7 +22,17 @@ def resolve(key: str, target: str) -> Any:
     except Exception as error:  # whatever the user's module raises when it is imported
         cause = error.__cause__ if isinstance(error.__cause__, Exception) else error
         advice = "write package.module.Name, with its folder the current one or on PYTHONPATH"
-        raise UserError(f"{key}={target}: cannot be imported ({one_line(cause)}); {advice}") from None
+        reason = _missing_name(target) or one_line(cause)
+        raise UserError(f"{key}={target}: cannot be imported ({reason}); {advice}") from None
+
+
+def _missing_name(target: str) -> str | None:
+    """Says so where the module was imported, from whichever file, and has no such name."""
+    path, _, name = target.rpartition(".")
+    module = sys.modules.get(path)
+    if module is None or hasattr(module, name):
+        return None
+    return f"{path} has no {name}: {getattr(module, '__file__', None) or 'built in'}"
 
 
 def call(key: str, target: str, **arguments: Any) -> Any:

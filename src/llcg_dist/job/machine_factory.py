@@ -104,6 +104,7 @@ def part_trainer(part: OpenPart, start: Start, model: Model, steps: list[int]) -
         lr_factor=rates.machine,
         logit_shift=_logit_shift(view, start.class_shares),
         change_gradient=part.algorithm.local_gradient if part.algorithm.changes_gradients else None,
+        after_steps=part.algorithm.after_local_steps if part.algorithm.watches_steps else None,
         draw_ahead=_draws_ahead(config, part.algorithm),
     )
     sampler = sampler_for(model, view.topology, config.sampling.fanout, config.sampling.method)

@@ -35,12 +35,15 @@ class ServerState:
         self._ledger, self._recorder, self._start = ledger, recorder, start
 
     def explain_divergence(self, result: RoundResult) -> str:
-        """Why a round's model is not finite: an update that is far too long, or else the server's own steps."""
+        """Why a round's model is not finite: an update that is far too long, or else the server's own step or steps."""
         if result.warnings:
             advice = "algorithm.screen=refuse would leave it out"
             return f"round {result.round}: the model diverged after {result.warnings[0]}; {advice}"
-        rate = self._algorithm.config.train.server_lr
-        return f"round {result.round}: the correction diverged; lower train.server_lr (now {rate:g})"
+        if self._algorithm.takes_correction_steps:
+            rate = self._algorithm.config.train.server_lr
+            return f"round {result.round}: the correction diverged; lower train.server_lr (now {rate:g})"
+        optimizer = self._algorithm.config.algorithm.server_optimizer
+        return f"round {result.round}: the server's step diverged ({optimizer}); lower algorithm.server_step"
 
     def pack(self, result: RoundResult, unrecorded: Sequence[RoundResult]) -> dict[str, Any]:
         """The state after the round of `result`; rows of the rounds `unrecorded` before it wait for scores."""

@@ -39,6 +39,8 @@ class StepSettings:
     change_gradient: Callable[[Tensor, Tensor, Tensor], Tensor] | None = None
     """(gradient, parameters, parameters at the start of the round), all flat, learned and on the model's device -> the
     gradient to use."""
+    after_steps: Callable[[Tensor, Tensor], None] | None = None
+    """Is told of the same parameters once a round's steps are done: (where they led, at the start)."""
     draw_ahead: bool = False
     """Draw the next mini-batch in a second thread while one is used; the same bits either way."""
 
@@ -74,7 +76,8 @@ class Trainer:
         self._prefetched: BatchStream | None = None
         self._loss_sum = torch.zeros((), dtype=torch.float64, device=device)
         self._host_copy: Tensor | None = None
-        places = torch.empty(0) if steps.change_gradient is None else (~self.statistics).nonzero().view(-1)
+        self._remembers_start = steps.change_gradient is not None or steps.after_steps is not None
+        places = (~self.statistics).nonzero().view(-1) if self._remembers_start else torch.empty(0)
         self._learned_places = upload(places, device)
         self._thread = ThreadPoolExecutor(1)  # starts no thread before it is used
 
@@ -94,6 +97,8 @@ class Trainer:
             self.optimizer_step()
             if step < steps:
                 self._on_device.begin_next()
+        if self._settings.after_steps is not None:
+            self._settings.after_steps(self._learned(), self._start)
 
     def _prepared(self, batch: Batch) -> Batch:
         """The batch with what the model can do to it before the step: nothing where it leaves for another device."""
@@ -115,7 +120,7 @@ class Trainer:
         self._on_device = DeviceBatches(self._batches, self._device)
         torch.manual_seed(self._batches.torch_seed)
         self._torch_rng = generator_state(self._device)
-        self._start = self._learned() if self._settings.change_gradient is not None else torch.empty(0)
+        self._start = self._learned() if self._remembers_start else torch.empty(0)
         self._loss_sum = torch.zeros((), dtype=torch.float64, device=self._device)
         self._backwards = self._steps = 0
         self._host_copy = None

@@ -103,3 +103,14 @@ def test_a_method_may_change_the_gradient_of_a_machine(tmp_path: Path) -> None:
         train_in_process(*settings, *prox, f"algorithm.options.mu={mu}", f"run_dir={tmp_path}/prox{mu}")
     assert model_bytes(tmp_path / "prox0.0") == model_bytes(tmp_path / "average")
     assert model_bytes(tmp_path / "prox0.5") != model_bytes(tmp_path / "average")
+
+
+def test_a_model_that_is_changed_in_place_crosses_all_the_same(tmp_path: Path) -> None:
+    method = ["algorithm=own", "algorithm.target=tests.helpers.careless_method.KeepsItsBuffer", "algorithm.S=1"]
+    for copies in ("true", "false"):
+        settings = [f"algorithm.options.copies={copies}", f"partition.root={tmp_path}/parts"]
+        train_in_process(*TINY, *method, *settings, f"run_dir={tmp_path}/{copies}")
+    assert model_bytes(tmp_path / "false") == model_bytes(tmp_path / "true")
+    assert [row["bytes_down"] for row in rows(tmp_path / "false")] == [
+        row["bytes_down"] for row in rows(tmp_path / "true")
+    ]

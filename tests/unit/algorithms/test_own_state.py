@@ -27,7 +27,7 @@ def test_momentum_of_ones_own_is_that_of_the_server_optimizer(tmp_path: Path) ->
     assert model_bytes(theirs) == model_bytes(ours) != model_bytes(plain)
 
 
-@pytest.mark.parametrize("name", ["ServerMomentum", "BothMomenta"])
+@pytest.mark.parametrize("name", ["ServerMomentum", "BothMomenta", "Drift"])
 def test_it_goes_on_with_the_bits_of_a_run_that_was_not_stopped(tmp_path: Path, name: str) -> None:
     job = [*TINY, *own(name), "num_rounds=6"]
     whole = on_loopback(tmp_path, "whole", *job)
@@ -41,17 +41,40 @@ def test_a_checkpoint_without_it_is_refused(tmp_path: Path) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ServerMomentum, "state_dict", lambda self: {})
         stopped(tmp_path, "run", 3, *job)
-    with pytest.raises(UserError, match=r"checkpoint of .*, round \d+: does not fit this run \('momentum'\)"):
+    with pytest.raises(
+        UserError, match=r"load_state_dict failed over a checkpoint \(KeyError: 'momentum', \w+.py line \d"
+    ):
         on_loopback(tmp_path, "run", *job)
 
 
+def test_a_method_that_saves_and_does_not_load_is_refused() -> None:
+    with pytest.raises(UserError, match=r"SavesOnly: must have both state_dict and load_state_dict, or neither"):
+        build_algorithm(load_config(own("SavesOnly")))
+
+
 @pytest.mark.parametrize(
-    ("name", "says"),
+    ("what", "named"),
     [
-        ("SavesOnly", "must have both state_dict and load_state_dict, or neither"),
-        ("KeepsArrays", "state_dict returned a ndarray: a checkpoint holds a dict of tensors, numbers, text"),
+        ("array", r"numpy\S*_reconstruct"),
+        ("fraction", "fractions.Fraction"),
+        ("lambda", ".*lambda.*"),
+        ("list", "a list"),
     ],
 )
-def test_what_no_run_could_go_on_with_is_refused(name: str, says: str) -> None:
-    with pytest.raises(UserError, match=rf"^algorithm.target={HELPERS}.{name}: {says}"):
-        build_algorithm(load_config(own(name))).state_dict()
+def test_what_no_checkpoint_can_be_read_with_is_refused(what: str, named: str) -> None:
+    algorithm = build_algorithm(load_config([*own("KeepsObjects"), f"algorithm.options.what={what}"]))
+    with pytest.raises(UserError, match=rf"KeepsObjects: state_dict returned {named}; a checkpoint holds"):
+        algorithm.state_dict()
+
+
+def test_what_torch_reads_may_be_kept() -> None:
+    algorithm = build_algorithm(load_config([*own("KeepsObjects"), "algorithm.options.what=ordered"]))
+    assert list(algorithm.state_dict()["counts"]) == ["a"]
+
+
+def test_drift_that_weighs_nothing_is_plain_averaging(tmp_path: Path) -> None:
+    plain = on_loopback(tmp_path, "plain", *TINY, "algorithm=psgd_pa", "num_rounds=2")
+    alpha = "algorithm.options.alpha=0"
+    for name, options in (("drift", []), ("none", [alpha])):
+        on_loopback(tmp_path, name, *TINY, *own("Drift"), *options, "num_rounds=2")
+    assert model_bytes(tmp_path / "none") == model_bytes(plain) != model_bytes(tmp_path / "drift")

@@ -29,7 +29,7 @@ def job_name(overrides: Sequence[str]) -> str:
 
     Characters that a folder's name should not hold are replaced, a long name is cut, and a hash is then added.
     """
-    readable = ",".join(sorted(overrides)) or "job"
+    readable = ",".join(sorted(override.removeprefix("++") for override in overrides)) or "job"
     safe = re.sub(r"[^\w.,=+-]", "-", readable)
     if safe == readable and len(safe) <= _MAX_NAME_LENGTH and safe.strip("."):
         return safe

@@ -28,7 +28,7 @@ from omegaconf import OmegaConf, open_dict
 
 from llcg_dist.cli.sweep.job import JobOutcome, run_job
 from llcg_dist.cli.sweep.launcher import ResumingLauncher
-from llcg_dist.config.compose import opened_conf, quoted_override
+from llcg_dist.config.compose import may_add, opened_conf, quoted_override
 from llcg_dist.config.explain import explain
 from llcg_dist.config.recorded import read_settings
 from llcg_dist.data.atomic_files import make_folder
@@ -69,6 +69,7 @@ def sweep(overrides: Sequence[str]) -> int:
 
 def _sweep(overrides: list[str]) -> int:
     _check_overrides(overrides)
+    overrides = [may_add(override) for override in overrides]
     parsed = _parse(overrides)
     fixed = [f"{o.get_key_element()}={o.get_value_element_as_str()}" for o in parsed if not o.is_sweep_override()]
     config, sweeper = _compose(overrides, parsed)

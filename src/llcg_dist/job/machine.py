@@ -38,6 +38,7 @@ class MachineCheckpoints:
         self._trainer.load_optimizer_state(saved["optimizer"])
         self._compressor.load_state(saved["exchange"])
         self._trainer.saved_statistics = saved["statistics"]
+        self._trainer.load_buffers(saved.get("buffers", {}))
         self._algorithm.load_state_dict(saved.get("method", {}))
 
     def save(self, round_: int) -> None:
@@ -63,6 +64,7 @@ class MachineCheckpoints:
             "optimizer": self._trainer.optimizer_state(),
             "exchange": self._compressor.state(),
             "statistics": self._trainer.theta()[self._trainer.statistics],
+            "buffers": self._trainer.buffers(),
             "method": self._algorithm.state_dict(),
         }
 

@@ -14,6 +14,7 @@ from llcg_dist.config.schema import Config
 from llcg_dist.config.train import WHEN_FREE
 from llcg_dist.job.evaluations import Evaluations
 from llcg_dist.job.machine import peak_rss_mb
+from llcg_dist.records.model_files import BEST_FILE, LAST_FILE
 from llcg_dist.records.recorder import Recorder
 from llcg_dist.records.rows import RoundResult, Row
 from llcg_dist.stopwatch import Elapsed
@@ -119,7 +120,7 @@ class Observer:
             return False
         self._open.popleft()
         if scored and scored.best_state:
-            self._recorder.save_model("best.pt", scored.best_state)
+            self._recorder.models.save_best(result.round, scored.best_state)
         evaluation, took = (scored.evaluation, scored.took) if scored else (None, Elapsed())
         self._recorder.round(result, evaluation, took, checkpoint)
         if scored and result.round < self.last_round:
@@ -154,9 +155,9 @@ class Observer:
         """
         self.settle()
         final = self._evaluations.finished_model(theta)
-        self._recorder.save_model("model.pt", final)
+        self._recorder.models.save(LAST_FILE, final)
         best_round = self._recorder.best_round
-        best = self._recorder.saved_model("best.pt") if best_round else None
+        best = self._recorder.models.saved(BEST_FILE) if best_round else None
         model = {"model": "best", "round": best_round} if best else {"model": "final", "round": self.last_round}
         self._recorder.save_class_results(model | self._evaluations.class_results(best or final))
         peaks = {"server": peak_rss_mb(), "evaluator": self._evaluations.peak_rss_mb}

@@ -1,5 +1,6 @@
 """The server: rank 0, the trusted party, which alone holds the full graph."""
 
+import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -59,15 +60,16 @@ class Server:
     def rounds_from(self, first_round: int) -> Iterator[int]:
         """The rounds that are left; what is recorded meanwhile may make them fewer. Each begins with those machines
         that are there, or back."""
-        round_, stops_early = first_round, bool(self.algorithm.config.early_stop.patience)
-        while round_ <= self._observer.last_round:
+        stops_early = bool(self.algorithm.config.early_stop.patience)
+        for round_ in itertools.count(first_round):
+            if stops_early:  # the round before the last decides whether this one is run
+                self._observer.settle()
+            if round_ > self._observer.last_round:
+                return
             for part in self.channel.admit(round_):
                 self.channel.members.admit(self._restore_machines(round_ - 1, [part]))
             self._take_late(round_)
             yield round_
-            round_ += 1
-            if stops_early:  # the round before decides whether this one is run
-                self._observer.settle()
 
     def _take_late(self, round_: int) -> None:
         """Machines that rounds before have ended without, and that have answered since, train again."""

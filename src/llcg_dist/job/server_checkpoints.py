@@ -52,6 +52,7 @@ class ServerState:
         return average | {
             "theta": result.theta,
             "optimizer": self._corrector.trainer.optimizer_state(),
+            "buffers": self._corrector.trainer.buffers(),
             "outer": self._algorithm.outer.state(),
             "method": self._algorithm.state_dict(),
             "exchange": self._compressor.state(),
@@ -60,6 +61,7 @@ class ServerState:
             "messages": self._ledger.as_json()["messages"],
             "result": _pack(result),
             "unrecorded": [_pack(earlier) | {"theta": earlier.scored} for earlier in unrecorded],
+            "best": self._recorder.models.best,
             "speeds": self._start.speeds,
             "planned_rounds": self._start.planned_rounds,
             "elapsed": self._recorder.elapsed,
@@ -72,6 +74,7 @@ class ServerState:
         if theta.shape != (size,):
             raise ValueError(f"{tuple(theta.shape)} parameters for a model of {size}")
         self._corrector.trainer.load_optimizer_state(saved["optimizer"])
+        self._corrector.trainer.load_buffers(saved.get("buffers", {}))
         self._algorithm.outer.load_state(saved["outer"], size)
         self._algorithm.load_state_dict(saved.get("method", {}))
         self._algorithm.running_average.load(saved.get("average"), size)
@@ -79,6 +82,8 @@ class ServerState:
         if self._corrector.chooser:
             self._corrector.chooser.load_state(saved["auto_s"])
         self._ledger.restore(saved["messages"])
+        if "best" in saved:  # not in a checkpoint of an earlier version
+            self._recorder.models.load_best(saved["best"])
         earlier = saved.get("unrecorded", [])
         last = _unpack(saved["result"], theta, saved.get("average"))
         return [*(_unpack(values, values["theta"]) for values in earlier), last]
@@ -157,6 +162,11 @@ def planned_rounds(saved: dict[str, Any], num_rounds: int) -> int:
     if not isinstance(planned, int) or not 1 <= planned <= num_rounds:
         raise ValueError(f"planned for {planned} rounds")
     return planned
+
+
+def recorded_rounds(saved: dict[str, Any], round_: int) -> int:
+    """The rounds that had a row when the checkpoint of this one was written: never its own."""
+    return max(0, round_ - 1 - len(saved.get("unrecorded", [])))
 
 
 def _pack(result: RoundResult) -> dict[str, Any]:

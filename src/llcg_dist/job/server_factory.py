@@ -28,7 +28,7 @@ from llcg_dist.job.observer import Observer
 from llcg_dist.job.open_run import OpenRun
 from llcg_dist.job.resumption import losses, starts_over
 from llcg_dist.job.server import Server
-from llcg_dist.job.server_checkpoints import ServerCheckpoints, ServerState, planned_rounds
+from llcg_dist.job.server_checkpoints import ServerCheckpoints, ServerState, planned_rounds, recorded_rounds
 from llcg_dist.job.stand_in import StandIn
 from llcg_dist.job.start import Start
 from llcg_dist.records.cluster_time import EvaluatorQueue
@@ -52,7 +52,7 @@ def start_after(run: OpenRun, round_: int, lost: Sequence[int] = ()) -> Start:
     if not round_:
         _require_what_it_begins_with(run)
     with explain_misfit(SERVER_OWNER, round_):
-        planned = planned_rounds(saved, config.num_rounds)
+        planned, recorded = planned_rounds(saved, config.num_rounds), recorded_rounds(saved, round_)
     shares = None
     if config.train.local_loss == LocalLoss.calibrated:
         labels = torch.from_numpy(graph.labels[graph.nodes_in(TRAIN)])
@@ -60,7 +60,9 @@ def start_after(run: OpenRun, round_: int, lost: Sequence[int] = ()) -> Start:
     elapsed, over = saved.get("elapsed", 0.0), starts_over(config, run.run_dir)
     settings = config.algorithm
     fill_ratio, speeds = settings.fill_ratio or saved.get("fill_ratio"), settings.speeds or saved.get("speeds")
-    return Start(round_, planned, elapsed, over, list(lost), shares, fill_ratio, list(speeds) if speeds else None)
+    return Start(
+        round_, planned, recorded, elapsed, over, list(lost), shares, fill_ratio, list(speeds) if speeds else None
+    )
 
 
 def _require_what_it_begins_with(run: OpenRun) -> None:
@@ -146,7 +148,7 @@ def _speeds(start: Start, step_seconds: Sequence[float]) -> dict[str, Any]:
 
 
 def _recorder(run: OpenRun, start: Start, paper_bytes: int, plans: dict[str, dict[str, Any]]) -> Recorder:
-    algorithm, progress = run.algorithm, Progress(run.config, start.round, read_rows(run.run_dir, start.round))
+    algorithm, rows = run.algorithm, read_rows(run.run_dir, start.recorded)
     halo = algorithm.data_access is DataAccess.PART_AND_HALO
     constants = {
         "metric": run.full.graph.metric,
@@ -156,8 +158,8 @@ def _recorder(run: OpenRun, start: Start, paper_bytes: int, plans: dict[str, dic
         "speeds": start.speeds,
         "start": _what_happened(run, start) | plans,
     }
-    recorder = Recorder(run.config, run.run_dir, start.round, start.elapsed, constants, progress.round)
-    recorder.mirror = run.records_mirror
+    recorder = Recorder(run.config, run.run_dir, start.round, start.elapsed, constants, rows)
+    recorder.on_round, recorder.mirror = Progress(run.config, start.round, rows).round, run.records_mirror
     if run.evaluation_process:
         recorder.evaluator_queue = EvaluatorQueue(QUEUE, recorder.rows)
     return recorder

@@ -18,6 +18,8 @@ class Start:
     """The round whose checkpoints the run goes on from; 0: none."""
     planned_rounds: int
     """The rounds that the run had when it was first started."""
+    recorded: int = 0
+    """The rounds that were recorded when the server saved that one; those after them are recorded once more."""
     elapsed: float = 0.0
     """Seconds that the run has taken until then."""
     over: bool = False

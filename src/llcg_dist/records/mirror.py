@@ -1,7 +1,7 @@
 """A second copy of the records that a run needs to go on (checkpoint.mirror), in case the server loses its disk.
 
-<checkpoint.mirror>/config.yaml, starts.json, best.pt, metrics.jsonl      as in the run directory
-<checkpoint.mirror>/server-r000012-<sha256>.pt                            written by job/mirrored_files.py
+<checkpoint.mirror>/config.yaml, starts.json, metrics.jsonl     as in the run directory
+<checkpoint.mirror>/server-r000012-<sha256>.pt                  written by job/mirrored_files.py
 """
 
 import shutil
@@ -13,7 +13,7 @@ from llcg_dist.records.reading import readable_rows
 from llcg_dist.records.row_file import RowFile
 from llcg_dist.records.rows import Row
 
-_COPIED = ("config.yaml", "starts.json", "best.pt")
+_COPIED = ("config.yaml", "starts.json")
 
 
 class RecordsMirror:
@@ -35,11 +35,7 @@ class RecordsMirror:
         self._rows = list(rows)
 
     def write(self) -> None:
-        """Raises OSError where that fails; the next call writes what this one could not.
-
-        best.pt comes before the rows: one that is newer than they are is made again when the run goes on, one that is
-        older would be taken for the best.
-        """
+        """Raises OSError where that fails; the next call writes what this one could not."""
         rows = self._rows
         self._folder.mkdir(parents=True, exist_ok=True)
         for name, content in list(self._contents.items()):

@@ -1,27 +1,23 @@
 """Writes the records of a run, at the server: config.yaml, metrics.jsonl, summary.json, wire.json and models."""
 
-import io
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
-
-import torch
-from torch import Tensor
 
 from llcg_dist.comm.ledger import Ledger
 from llcg_dist.config.compose import recorded_yaml
 from llcg_dist.config.schema import Config
 from llcg_dist.data.atomic_files import write_bytes, write_json
-from llcg_dist.errors import first_line
 from llcg_dist.records.classes import CLASSES_FILE, write_class_results
 from llcg_dist.records.cluster_time import EvaluatorQueue
 from llcg_dist.records.columns import cluster_seconds
 from llcg_dist.records.loggers import Loggers
 from llcg_dist.records.mirror import RecordsMirror
+from llcg_dist.records.model_files import BEST_FILE, LAST_FILE, ModelFiles
 from llcg_dist.records.row_file import RowFile
-from llcg_dist.records.rows import RoundResult, Row, evaluation_columns, outputs_warning, read_rows, round_row
+from llcg_dist.records.rows import RoundResult, Row, evaluation_columns, outputs_warning, round_row
 from llcg_dist.records.starts import STARTS_FILE, read_starts, record_start
 from llcg_dist.stopwatch import Elapsed
 from llcg_dist.training.early_stop import EarlyStopping
@@ -30,7 +26,7 @@ from llcg_dist.training.privacy import privacy_of
 
 log = logging.getLogger(__name__)
 
-_RESULTS = ("summary.json", "wire.json", CLASSES_FILE, "model.pt", "best.pt")
+_RESULTS = ("summary.json", "wire.json", CLASSES_FILE, LAST_FILE, BEST_FILE)
 """Files of a run that a start from nothing removes: they would be those of another."""
 
 
@@ -48,20 +44,22 @@ class Recorder:
         start_round: int = 0,
         elapsed: float = 0.0,
         constants: Row | None = None,
-        on_round: Callable[[Row], None] = lambda row: None,
+        rows: Sequence[Row] = (),
     ) -> None:
         """`start_round`: the round of the checkpoint that the run resumes from (0: none). `elapsed`: seconds of the run
         before that checkpoint. `constants`: metric, paper_mb_per_round, halo_bytes, fill_ratio, speeds of the summary,
-        and under `start` what starts.json says besides. `on_round` is called with every row, for the progress line."""
+        and under `start` what starts.json says besides. `rows`: of the rounds that are not recorded again."""
         self._config, self.run_dir, self._start_round = config, run_dir, start_round
-        self._on_round, self._constants = on_round, constants or {}
+        self._constants = constants or {}
         self._started = time.perf_counter() - elapsed
-        self._pending_models: dict[str, bytes] = {}
-        self.rows = read_rows(run_dir, start_round)
+        self.rows = list(rows)
+        self.models = ModelFiles(run_dir)
         self.stopping = EarlyStopping(config, self.rows)
         self._peak_rss_mb_machine: float | None = None
         self._loggers = Loggers(config, run_dir, self.rows)
         self._lost: list[Row] = self._constants.get("start", {}).get("lost", [])
+        self.on_round: Callable[[Row], None] = lambda row: None
+        """Called with every row, for the progress line."""
         self.mirror: RecordsMirror | None = None
         """Where a second copy of the records goes, if anywhere."""
         self.evaluator_queue: EvaluatorQueue | None = None
@@ -77,8 +75,6 @@ class Recorder:
         if self.mirror:
             for name in ("config.yaml", STARTS_FILE):
                 self.mirror.put(name, (self.run_dir / name).read_bytes())
-            if (self.run_dir / "best.pt").exists():
-                self.mirror.put("best.pt", (self.run_dir / "best.pt").read_bytes())
             self.mirror.put_rows(self.rows)
 
     @property
@@ -119,31 +115,7 @@ class Recorder:
         if self.mirror:
             self.mirror.put_rows(self.rows)
         self._try_to_write_rows()
-        self._on_round(row)
-
-    def save_model(self, name: str, state: dict[str, Tensor]) -> None:
-        """Writes a plain state_dict to the file `name` of the run directory.
-
-        Through a buffer, because torch.save writes the name of the file into its content.
-        """
-        buffer = io.BytesIO()
-        torch.save(state, buffer)
-        self._pending_models[name] = buffer.getvalue()
-        if self.mirror:
-            self.mirror.put(name, self._pending_models[name])
-        try:
-            self._write_models()
-        except OSError as error:
-            log.warning("%s not written: %s", name, error.strerror)
-
-    def saved_model(self, name: str) -> dict[str, Tensor] | None:
-        """The state_dict in a file of the run directory, or one that waits to be written; None where neither is."""
-        try:
-            content = self._pending_models.get(name) or (self.run_dir / name).read_bytes()
-            return torch.load(io.BytesIO(content), weights_only=True)
-        except Exception as error:  # a damaged archive raises almost anything
-            log.warning("%s cannot be read: %s", name, first_line(error))
-            return None
+        self.on_round(row)
 
     @property
     def best_round(self) -> int | None:
@@ -170,7 +142,7 @@ class Recorder:
         """
         self._metrics.append(self.rows)
         self._metrics.close()
-        self._write_models()
+        self.models.write()
         starts = read_starts(self.run_dir)
         wire, halo_bytes = ledger.as_json(), self._constants.get("halo_bytes", 0)
         summary = self._training_summary() | {
@@ -242,8 +214,3 @@ class Recorder:
         except OSError as error:
             self.rows[-1]["warnings"].append(f"metrics.jsonl not written: {error.strerror}")
             log.warning(self.rows[-1]["warnings"][-1])
-
-    def _write_models(self) -> None:
-        for name in list(self._pending_models):
-            write_bytes(self.run_dir / name, self._pending_models[name])
-            del self._pending_models[name]

@@ -39,6 +39,20 @@ def load_flat(model: nn.Module, flat: Tensor) -> None:
             tensor.copy_(values.view_as(tensor))
 
 
+def other_buffers(model: nn.Module) -> dict[str, Tensor]:
+    """A copy of the buffers that are not in the flat vector: counters, and those that no state_dict has."""
+    in_vector = {id(tensor) for tensor in _floating_point_tensors(model, keep_vars=True).values()}
+    others = {name: buffer for name, buffer in model.named_buffers() if id(buffer) not in in_vector}
+    return {name: buffer.detach().cpu().clone() for name, buffer in others.items()}
+
+
+def load_buffers(model: nn.Module, saved: dict[str, Tensor]) -> None:
+    """Copies such buffers into the model."""
+    own = dict(model.named_buffers())
+    for name, buffer in saved.items():
+        own[name].copy_(buffer)
+
+
 def contiguous_parameters(model: nn.Module) -> Tensor:
     """Makes the model's parameters and buffers views of one contiguous flat vector [n], and returns that vector.
 

@@ -17,7 +17,7 @@ from llcg_dist.data.views import View
 from llcg_dist.models.base import Model
 from llcg_dist.sampling.minibatch import Batch, BatchStream, Sampler
 from llcg_dist.sampling.upload_ahead import DeviceBatches
-from llcg_dist.training.flat_vector import contiguous_parameters, statistics_mask
+from llcg_dist.training.flat_vector import contiguous_parameters, load_buffers, other_buffers, statistics_mask
 from llcg_dist.training.generator_state import generator_state, set_generator_state
 from llcg_dist.training.loss import loss
 from llcg_dist.training.optimizer import build_optimizer, state_tensors
@@ -167,8 +167,9 @@ class Trainer:
         return torch.cat([gradient.reshape(-1) for gradient in gradients])
 
     def set_gradient(self, flat: Tensor) -> None:
-        """Replaces the gradient of the last backward pass by `flat` [number of learned parameters]."""
-        parameters, flat = list(self._model.parameters()), upload(flat, self._device)
+        """Replaces the gradient of the last backward pass by a copy of `flat` [number of learned parameters]: an
+        optimiser may change it in place."""
+        parameters, flat = list(self._model.parameters()), upload(flat, self._device).clone()
         for parameter, values in zip(parameters, flat.split([p.numel() for p in parameters]), strict=True):
             parameter.grad = values.view_as(parameter)
 
@@ -224,6 +225,13 @@ class Trainer:
             for state, parameter, piece in zip(states.values(), parameters, pieces, strict=True):
                 state[name] = (piece.view_as(parameter) if is_large else piece).clone()
         self._optimizer.load_state_dict(self._optimizer.state_dict() | {"state": states})
+
+    def buffers(self) -> dict[str, Tensor]:
+        """What the model keeps besides theta, for a checkpoint."""
+        return other_buffers(self._model)
+
+    def load_buffers(self, saved: dict[str, Tensor]) -> None:
+        load_buffers(self._model, saved)
 
     def reset_optimizer(self) -> None:
         """Drops the optimiser's moments."""

@@ -17,13 +17,15 @@ from tests.helpers.run_files import rows
 
 
 class ByHand:
-    """Evaluations that are done when the test says so; a model's score is how many went in before it, in tenths."""
+    """Evaluations that are done when the test says so; a model's score is how many went in before it, in tenths, or
+    (falling) that below 1."""
 
     beside, peak_rss_mb = True, None
 
     def __init__(self) -> None:
         self.submitted = self.done = self.taken = 0
         self.waits = 0
+        self.falling = False
 
     @property
     def busy(self) -> bool:
@@ -45,7 +47,8 @@ class ByHand:
             self.done += 1
         self.taken += 1
         state = {"model": torch.tensor([float(self.taken)])}
-        return Scored(evaluation(self.taken / 10), Elapsed(0.1, 0.1), state)
+        score = self.taken / 10
+        return Scored(evaluation(1 - score if self.falling else score), Elapsed(0.1, 0.1), state)
 
     def finished_model(self, theta: Tensor) -> dict[str, Tensor]:
         return {}

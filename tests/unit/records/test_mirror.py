@@ -15,17 +15,17 @@ def rows(count: int) -> list[dict[str, Any]]:
 
 def test_what_is_put_is_written_later(tmp_path: Path) -> None:
     mirror = RecordsMirror(tmp_path / "mirror")
-    mirror.put("best.pt", b"one")
+    mirror.put("starts.json", b"one")
     mirror.put("model.pt", b"not needed to go on")
     mirror.put_rows(rows(1))
     assert not (tmp_path / "mirror").exists()
     mirror.write()
-    assert (tmp_path / "mirror" / "best.pt").read_bytes() == b"one"
+    assert (tmp_path / "mirror" / "starts.json").read_bytes() == b"one"
     assert not (tmp_path / "mirror" / "model.pt").exists()
-    mirror.put("best.pt", b"two")
+    mirror.put("starts.json", b"two")
     mirror.put_rows(rows(3))
     mirror.write()
-    assert (tmp_path / "mirror" / "best.pt").read_bytes() == b"two"
+    assert (tmp_path / "mirror" / "starts.json").read_bytes() == b"two"
     assert readable_rows(tmp_path / "mirror") == rows(3)
 
 
@@ -46,14 +46,14 @@ def test_what_could_not_be_written_is_written_with_the_next(tmp_path: Path) -> N
 
 def test_only_what_is_lost_is_copied_back(tmp_path: Path) -> None:
     run_dir, mirror = tmp_path / "run", RecordsMirror(tmp_path / "mirror")
-    for name in ("config.yaml", "starts.json", "best.pt"):
+    for name in ("config.yaml", "starts.json"):
         mirror.put(name, b"of the mirror")
     mirror.put_rows(rows(4))
     mirror.write()
     run_dir.mkdir()
     (run_dir / "config.yaml").write_bytes(b"own")
     (run_dir / "metrics.jsonl").write_text('{"round": 1}\n{"rou')
-    assert restore_records(tmp_path / "mirror", run_dir) == ["starts.json", "best.pt", "metrics.jsonl"]
+    assert restore_records(tmp_path / "mirror", run_dir) == ["starts.json", "metrics.jsonl"]
     assert (run_dir / "config.yaml").read_bytes() == b"own"
     assert readable_rows(run_dir) == rows(4)
     assert restore_records(tmp_path / "mirror", run_dir) == []

@@ -1,0 +1,63 @@
+"""A run goes on from its checkpoint, and from nothing that came after it."""
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+
+from llcg_dist.config.compose import load_config
+from llcg_dist.job.server import Server
+from tests.helpers.resuming import assert_undisturbed
+from tests.helpers.run_files import rows, summary
+from tests.helpers.stopping import stopped
+from tests.helpers.training import TINY, on_loopback
+from tests.unit.job.test_observer import Watched
+
+COUNTS = ["model=own", "model.target=torch_geometric.nn.GIN", "model.options.hidden_channels=8"]
+COUNTS += ["model.options.num_layers=2", "model.options.norm=batch_norm", "model.options.norm_kwargs={momentum: null}"]
+
+
+def test_best_pt_is_not_of_a_round_that_is_repeated(tmp_path: Path) -> None:
+    job = [*TINY, "algorithm=psgd_pa", "train.local_lr=0.3", "num_rounds=8"]
+    whole = on_loopback(tmp_path, "whole", *job)
+    best = max(rows(whole), key=lambda row: row["val_score"])
+    assert best["round"] < 5  # else the rounds after the stop would make best.pt again
+    stopped(tmp_path, "halved", 6, *job)
+    torch.save({"of": "another round"}, tmp_path / "halved" / "best.pt")
+    assert_undisturbed(on_loopback(tmp_path, "halved", *job), whole)
+    assert summary(tmp_path / "halved")["best_val_score"] == best["val_score"]
+
+
+def test_buffers_besides_the_flat_vector_go_on(tmp_path: Path) -> None:
+    """With momentum=None BatchNorm's statistics follow from a counter."""
+    job = [*TINY, *COUNTS, "algorithm.batchnorm_stats=average", "num_rounds=6"]
+    whole = on_loopback(tmp_path, "whole", *job)
+    stopped(tmp_path, "halved", 3, *job)
+    assert_undisturbed(on_loopback(tmp_path, "halved", *job), whole)
+
+
+class Rounds(Server):
+    """A server that only counts rounds, with an evaluator that is slow."""
+
+    def __init__(self, run: Watched) -> None:
+        patience: Any = SimpleNamespace(config=load_config(["early_stop.patience=1"]))
+        members = SimpleNamespace(admit=lambda parts: None)
+        self.algorithm, self._observer = patience, run.observer
+        self.channel: Any = SimpleNamespace(admit=lambda round_: [], take_late=lambda round_: [], members=members)
+        self.screener: Any = SimpleNamespace(late_updates=SimpleNamespace(add=lambda answers: None))
+        self._restore_machines = lambda round_, parts: []  # type: ignore[method-assign]
+
+
+@pytest.mark.parametrize("first", [1, 4])
+def test_scores_that_were_due_decide_whether_the_next_round_is_run(tmp_path: Path, first: int) -> None:
+    """Scores fall from round 2 on, so that the run ends with round 3; a checkpoint of it has round 2 unrecorded."""
+    run = Watched(tmp_path, "early_stop.patience=1")
+    run.evaluations.falling = True
+    run.record(*range(1, first - 1))
+    ran = []
+    for round_ in Rounds(run).rounds_from(first):
+        ran.append(round_)
+        run.record(*range(max(1, first - 1, round_ - 1), round_))  # as the machines train: the round before
+    assert [*range(1, first), *ran] == [1, 2, 3]

@@ -23,7 +23,7 @@ from typing import Any
 import torch
 
 from llcg_dist.config.run_format import stamped, take_format
-from llcg_dist.errors import UserError
+from llcg_dist.errors import UserError, first_line
 
 log = logging.getLogger(__name__)
 
@@ -213,8 +213,9 @@ class CheckpointWriter:
         try:
             before()
             self._files.write(round_, content)
-        except OSError as error:
-            self.problem = f"checkpoint of round {round_} not written: {error.strerror or error}"
+        except Exception as error:  # nobody asks this thread's task what it raised
+            reason = (error.strerror if isinstance(error, OSError) else None) or first_line(error)
+            self.problem = f"checkpoint of round {round_} not written: {reason}"
             log.warning(self.problem)
         else:
             self.durable_round, self.problem = round_, None
@@ -223,7 +224,8 @@ class CheckpointWriter:
 def _decode(name: str, content: bytes) -> dict[str, Any]:
     """Tensors, numbers and lists only: a file that holds anything else is refused, not executed."""
     try:
-        state = torch.load(io.BytesIO(content), weights_only=True)
+        # A GPU's tensors, too: the host that goes on may have another, or none.
+        state = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
     except Exception as error:  # a damaged archive raises almost anything
         raise UserError(f"{name}: not a checkpoint ({type(error).__name__}); remove it and start again") from None
     if not isinstance(state, dict):

@@ -37,6 +37,13 @@ def test_round_trip(tmp_path: Path) -> None:
     assert saver.bytes == max(path.stat().st_size for path in (tmp_path / "checkpoints").iterdir())
 
 
+def test_what_a_gpu_saved_is_loaded_where_there_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr("torch.serialization.location_tag", lambda storage: "cuda:3")  # as if it were there
+        saved(tmp_path, 1)
+    assert CheckpointFiles(tmp_path, SERVER_OWNER).load(1)["theta"].tolist() == [1.0] * 4
+
+
 def test_parts_with_checkpoints_are_told_by_their_names(tmp_path: Path) -> None:
     assert parts_with_checkpoints(tmp_path / "nowhere") == []
     for owner in (SERVER_OWNER, part_owner(1), part_owner(11), part_owner(1)):

@@ -131,8 +131,9 @@ class Heartbeat:
             if self._store.check([self._key(other)]):
                 self._hear(other, self._store.get(self._key(other)))
         if self.loss_key and self._store.check([self.loss_key]):
-            first_wanted = int(self._store.get(self.loss_key))
-            self._is_given_up = first_wanted > self._incarnations.get(self._rank, 0)
+            first_wanted = self._store.get(self.loss_key)
+            if first_wanted.isdigit():  # without a key anybody may have written anything
+                self._is_given_up = int(first_wanted) > self._incarnations.get(self._rank, 0)
         self._store_answered = time.monotonic()
 
     def _hear(self, rank: int, beat: bytes) -> None:

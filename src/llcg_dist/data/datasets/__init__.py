@@ -1,17 +1,23 @@
 """Loaders of datasets, one file per kind of source: settings of the group `dataset` -> validated Graph."""
 
+import logging
 from collections.abc import Callable
 from importlib import import_module
 from types import ModuleType
 from typing import Any
 
 from llcg_dist.config.dataset import BoundedConfig, DatasetConfig
-from llcg_dist.data.graph import Graph
+from llcg_dist.data.graph import UNUSED, Graph
+from llcg_dist.data.rows import slices
 from llcg_dist.data.subset import sample_nodes
 from llcg_dist.data.workspace import Workspace
 
+log = logging.getLogger(__name__)
+
 _OWN_SOURCES = {"files": "files", "pyg": "saved_data", "own": "own", "memory": "memory"}
 """{source of users' own graphs: module of this package}."""
+
+_NODES_AT_ONCE = 1 << 16
 
 
 def load_dataset(config: DatasetConfig, workspace: Workspace | None = None) -> Graph:
@@ -24,7 +30,10 @@ def load_dataset(config: DatasetConfig, workspace: Workspace | None = None) -> G
     graph = load(config, workspace) if isinstance(config, BoundedConfig) else load(config)
     if config.subset is not None:
         graph = sample_nodes(graph, config.subset, config.seed)
-    return graph.validate(f"dataset={config.source}")
+    graph = graph.validate(f"dataset={config.source}")
+    if config.source in _OWN_SOURCES:
+        _warn_of_one_hot_labels(graph, config.source)
+    return graph
 
 
 def load_to_predict(config: DatasetConfig, trained: Graph) -> Graph:
@@ -33,6 +42,20 @@ def load_to_predict(config: DatasetConfig, trained: Graph) -> Graph:
 
     load: Callable[[Any, Graph], Graph] | None = getattr(_own_source(config.source), "load_to_predict", None)
     return load(config, trained) if load and config.subset is None else without_labels(load_dataset(config))
+
+
+def _warn_of_one_hot_labels(graph: Graph, source: str) -> None:
+    """Classes written as 0/1 columns train as several labels a node: not wrong, and hardly what is meant."""
+    if graph.task == "multilabel" and all(
+        (graph.labels[rows].sum(axis=1) == 1)[graph.split[rows] != UNUSED].all()
+        for rows in slices(graph.num_nodes, _NODES_AT_ONCE)
+    ):
+        log.warning(
+            "dataset=%s: every node has exactly one of %d labels, each trained as a yes or no of its own; "
+            "if they are classes, give one column with the class (argmax)",
+            source,
+            graph.num_classes,
+        )
 
 
 def content_hashes(config: DatasetConfig) -> dict[str, str]:

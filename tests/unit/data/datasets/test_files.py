@@ -141,6 +141,13 @@ def test_several_labels_a_node(tmp_path: Path) -> None:
     assert loaded(tmp_path, metric="roc_auc").metric == "roc_auc"
 
 
+@pytest.mark.parametrize("last", ["1,0,0", "1,0,1"])
+def test_classes_in_columns_are_noticed(last: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    write(tmp_path, labels=f"node,tea,milk,old\na,1,0,0\nb,0,1,0\nc,0,1,0\nd,,,\ne,0,0,1\nf,{last}\n")
+    assert loaded(tmp_path).task == "multilabel"
+    assert ("every node has exactly one of 3 labels" in caplog.text) == (last == "1,0,0")
+
+
 def test_without_a_split_labelled_nodes_are_drawn(tmp_path: Path) -> None:
     write(tmp_path)
     splits = [loaded(tmp_path, split=None, seed=seed).split for seed in (0, 0, 1, 2, 3)]

@@ -95,8 +95,7 @@ class CheckpointFiles:
                 path.unlink(missing_ok=True)
 
     def set_aside_after(self, round_: int) -> None:
-        """Renames the files of rounds that a resumed run is about to repeat: it must not meet them as its own, and may
-        end before it has made them again."""
+        """Renames the files of rounds that are about to be repeated: the run may end before it has made them again."""
         for found, path in self._named():
             if found > round_:
                 path.rename(path.with_name(path.name + _ASIDE))
@@ -105,6 +104,8 @@ class CheckpointFiles:
         """For a run that starts over because it was told to."""
         for _, path in [*self._named(), *self._named(_ASIDE)]:
             path.unlink(missing_ok=True)
+
+    def mirror_records(self) -> None: ...
 
     def take_warning(self) -> list[str]:
         """What the user should know about where the files lie; once."""

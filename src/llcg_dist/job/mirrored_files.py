@@ -65,6 +65,11 @@ class MirroredFiles(CheckpointFiles):
         super().remove_all()
         self._change_mirror(self._mirror.remove_all)
 
+    def mirror_records(self) -> None:
+        """As they are when a run starts: until its first checkpoint the mirror would have those of a run before."""
+        if self._records:
+            self._change_mirror(self._records.write)
+
     def take_warning(self) -> list[str]:
         """Once, after a write of the mirror has failed."""
         warning, self._warning = self._warning, None

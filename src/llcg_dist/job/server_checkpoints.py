@@ -13,6 +13,7 @@ from llcg_dist.comm.messages import TrainStats
 from llcg_dist.errors import TrainingError
 from llcg_dist.job.checkpoint import SERVER_OWNER, CheckpointFiles, CheckpointWriter, explain_misfit
 from llcg_dist.job.start import Start
+from llcg_dist.records.model_files import BEST_FILE
 from llcg_dist.records.recorder import Recorder
 from llcg_dist.records.rows import RoundResult, Row, silent_parts, without_row
 from llcg_dist.training.correction import Corrector
@@ -82,8 +83,11 @@ class ServerState:
         if self._corrector.chooser:
             self._corrector.chooser.load_state(saved["auto_s"])
         self._ledger.restore(saved["messages"])
-        if "best" in saved:  # not in a checkpoint of an earlier version
-            self._recorder.models.load_best(saved["best"])
+        models, best_round = self._recorder.models, self._recorder.best_round
+        if "best" in saved:
+            models.load_best(saved["best"])
+        elif best_round and (state := models.saved(BEST_FILE)):  # an earlier version has it in best.pt alone
+            models.best = {"round": best_round, "state": state}
         earlier = saved.get("unrecorded", [])
         last = _unpack(saved["result"], theta, saved.get("average"))
         return [*(_unpack(values, values["theta"]) for values in earlier), last]
@@ -123,6 +127,7 @@ class ServerCheckpoints:
             unrecorded = without_row(saved_rounds, self._recorder.rows, self._recorder.run_dir)
         self._files.remove_all() if self._start.over else self._files.set_aside_after(self._start_round)
         self._recorder.start()
+        self._files.mirror_records()
         return theta, self._start_round + 1, unrecorded
 
     def save(self, result: RoundResult, unrecorded: Sequence[RoundResult]) -> None:

@@ -9,6 +9,7 @@ import torch
 
 from llcg_dist.config.compose import load_config
 from llcg_dist.job.server import Server
+from llcg_dist.job.server_checkpoints import ServerState
 from tests.helpers.resuming import assert_undisturbed
 from tests.helpers.run_files import rows, summary
 from tests.helpers.stopping import stopped
@@ -28,6 +29,30 @@ def test_best_pt_is_not_of_a_round_that_is_repeated(tmp_path: Path) -> None:
     torch.save({"of": "another round"}, tmp_path / "halved" / "best.pt")
     assert_undisturbed(on_loopback(tmp_path, "halved", *job), whole)
     assert summary(tmp_path / "halved")["best_val_score"] == best["val_score"]
+
+
+def test_the_best_model_of_an_earlier_version_stays(tmp_path: Path) -> None:
+    """Its checkpoints have none, and no round after them is better: the ones that follow have it."""
+    job = [*TINY, "algorithm=psgd_pa", "train.local_lr=0.3", "num_rounds=8"]
+    whole, pack = on_loopback(tmp_path, "whole", *job), ServerState.pack
+
+    def without_best(state: ServerState, *results: Any) -> dict[str, Any]:
+        return {name: value for name, value in pack(state, *results).items() if name != "best"}
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ServerState, "pack", without_best)
+        stopped(tmp_path, "halved", 5, *job)
+    stopped(tmp_path, "halved", 7, *job)
+    assert_undisturbed(on_loopback(tmp_path, "halved", *job), whole)
+
+
+def test_a_run_that_starts_over_does_not_meet_the_records_of_the_one_before_in_the_mirror(tmp_path: Path) -> None:
+    job = [*TINY, "num_rounds=6", "checkpoint.every=4"]
+    mirrored = [*job, f"checkpoint.mirror={tmp_path}/mirror"]
+    whole = on_loopback(tmp_path, "whole", *job)
+    on_loopback(tmp_path, "again", *mirrored)
+    stopped(tmp_path, "again", 2, *mirrored, "resume=fresh")
+    assert_undisturbed(on_loopback(tmp_path, "again", *mirrored), whole)
 
 
 def test_buffers_besides_the_flat_vector_go_on(tmp_path: Path) -> None:

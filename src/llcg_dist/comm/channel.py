@@ -16,7 +16,7 @@ from llcg_dist.comm.envelope import Packet
 from llcg_dist.comm.error_feedback import ServerCompressor
 from llcg_dist.comm.ledger import Direction, Ledger
 from llcg_dist.comm.members import Members
-from llcg_dist.comm.message_codes import MessageCodes, count_message
+from llcg_dist.comm.message_codes import MessageCodes, count_messages
 from llcg_dist.comm.messages import Message
 from llcg_dist.comm.remote_rows import count_features
 from llcg_dist.comm.report_checks import machine_names, require_reports, require_sizes
@@ -129,7 +129,7 @@ class ServerChannel:
         require_sizes([packet], reply, codec, [name])
         require_reports([packet], packet.round, [name])
         content, start = self._codes.content(packet, codec.dtype), self._starts.pop(part)
-        self._count(reply, content, Direction.UP, 1)
+        self._count(reply, [content], Direction.UP)
         (model,) = self._compressor.decompress(start, [content])
         return LateAnswer(part, packet.round, start, model.clone())
 
@@ -149,7 +149,7 @@ class ServerChannel:
             content = None if request.vector is self._sent else self._compressor.compress(request.vector)
             self._sent = request.vector
         packet = self._codes.pack(request, content)
-        self._count(request, content, Direction.DOWN, len(to))
+        self._count(request, [content] * len(to), Direction.DOWN)
         self._request, self._stood_in, self._asked = request, {}, to
         self._transport.send(packet, request.has_reply, to)
 
@@ -177,7 +177,7 @@ class ServerChannel:
         contents = [self._codes.content(packet, self._compressor.codec.dtype) for packet in arrived]
         for reply in types:
             with self.ledger.also_allowing(self._request.reply_may_be):
-                self._count(reply, contents[0], Direction.UP, len(packets))
+                self._count(reply, contents, Direction.UP)
             if reply.is_model:
                 assert self._sent is not None
                 contents = list(self._compressor.decompress(self._sent, contents))
@@ -199,5 +199,5 @@ class ServerChannel:
             place = f"part {wrong_round[0]} is in round {packets[wrong_round[0]].round}" if wrong_round else names
             raise ProtocolError(f"replies to {type(self._request).__name__} of round {self._request.round}: {place}")
 
-    def _count(self, message: Message | type[Message], content: Tensor | None, way: Direction, machines: int) -> None:
-        count_message(self.ledger, message, content, way, machines if self._metered else 0)
+    def _count(self, message: Message | type[Message], contents: Sequence[Tensor | None], way: Direction) -> None:
+        count_messages(self.ledger, message, contents if self._metered else (), way)

@@ -1,7 +1,7 @@
 """Counts every message by kind, direction and shape, and refuses those the algorithm does not allow."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
@@ -99,32 +99,32 @@ class Ledger:
         self._earlier = _Line()
         self._enclosed = 0
 
-    def count(self, message: CountedMessage, machines: int, enclosed: bool = False) -> None:
+    def count(self, message: CountedMessage, machines: int, enclosed: int = 0) -> None:
         """`machines` messages of this shape are about to cross, one per machine. Called before sending.
 
-        `enclosed`: inside another one, which was counted already."""
-        self._enclosed += machines if enclosed else 0
-        self._require_allowed(message.kind)
-        self._add(
-            message.kind,
-            message.direction,
-            message.phase,
-            message.dtype,
-            message.elements,
-            machines,
-            machines * message.bytes,
-        )
-        if message.phase is Phase.HANDSHAKE:
+        `enclosed`: so many of them inside another one, which was counted already."""
+        self.count_each({message: machines}, enclosed)
+
+    def count_each(self, messages: Mapping[CountedMessage, int], enclosed: int = 0) -> None:
+        """Messages that differ in their size alone, one per machine; how many there are of each."""
+        self._enclosed += enclosed
+        for message, machines in messages.items():
+            self._require_allowed(message.kind)
+            key = message.kind, message.direction, message.phase, message.dtype, message.elements
+            self._add(*key, machines, machines * message.bytes)
+        longest = max(messages, key=lambda message: message.bytes)
+        if longest.phase is Phase.HANDSHAKE:
             return
-        if message.kind in (Kind.CONTROL, Kind.SEALING):
-            self._control_per_machine += message.bytes
+        if longest.kind in (Kind.CONTROL, Kind.SEALING):
+            self._control_per_machine += longest.bytes
             if self._control_per_machine > CONTROL_BYTES_LIMIT:
                 raise ProtocolError(f"more than {CONTROL_BYTES_LIMIT} control bytes per machine and round")
-        if message.direction is Direction.DOWN:
-            self._answers[message.kind] += 1
-            if message.kind is Kind.GRADIENTS:  # a method that shares every step has a round's budget for each of them
+        if longest.direction is Direction.DOWN:
+            self._answers[longest.kind] += 1
+            if longest.kind is Kind.GRADIENTS:  # a method that shares every step has a round's budget for each of them
                 self._control_per_machine = 0
-        self._round[message.kind, message.direction] += machines * message.bytes
+        total = sum(machines * message.bytes for message, machines in messages.items())
+        self._round[longest.kind, longest.direction] += total
 
     @contextmanager
     def also_allowing(self, kinds: frozenset[Kind]) -> Iterator[None]:
@@ -149,7 +149,7 @@ class Ledger:
         between machines any number."""
         if each and direction is not Direction.BETWEEN:
             counted = CountedMessage(Kind.SEALING, direction, "uint8", each, each, phase)
-            self.count(counted, messages, enclosed=True)
+            self.count(counted, messages, enclosed=messages)
         elif each and messages:
             self._enclosed += messages
             self._add(Kind.SEALING, direction, phase, "uint8", each, messages, each * messages)

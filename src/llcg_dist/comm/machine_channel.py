@@ -8,7 +8,7 @@ from torch import Tensor
 from llcg_dist.comm.envelope import Packet
 from llcg_dist.comm.error_feedback import MachineCompressor
 from llcg_dist.comm.ledger import Direction, Ledger
-from llcg_dist.comm.message_codes import MessageCodes, count_message
+from llcg_dist.comm.message_codes import MessageCodes, count_messages
 from llcg_dist.comm.messages import Message
 
 
@@ -35,14 +35,14 @@ class MachineChannel:
     def answer(self, packet: Packet) -> Packet | None:
         """None: there is nothing to answer, the run is over."""
         content = self._codes.content(packet, self._compressor.codec.dtype)
-        count_message(self._ledger, self._codes.type_of(packet), content, Direction.DOWN, 1)
+        count_messages(self._ledger, self._codes.type_of(packet), [content], Direction.DOWN)
         request = self._decoded(packet, content)
         reply = self._machine.handle(request)
         if reply is None:
             return None
         sent = self._compressor.compress(reply.vector) if reply.is_model else reply.content
         with self._ledger.also_allowing(request.reply_may_be):
-            count_message(self._ledger, reply, sent, Direction.UP, 1)
+            count_messages(self._ledger, reply, [sent], Direction.UP)
         if reply.stats:
             self._ledger.end_round()
         return self._codes.pack(reply, sent)

@@ -1,5 +1,6 @@
 """Messages <-> packets, and how both are counted."""
 
+from collections import Counter
 from collections.abc import Sequence
 
 import torch
@@ -40,17 +41,17 @@ class MessageCodes:
         return kind(packet.round, content, packet.durable_round, stats, part)
 
 
-def count_message(
-    ledger: Ledger, message: Message | type[Message], content: Tensor | None, direction: Direction, machines: int
+def count_messages(
+    ledger: Ledger, message: Message | type[Message], contents: Sequence[Tensor | None], direction: Direction
 ) -> None:
-    """Enters a message to or from so many machines: its content, and its header as control."""
-    if not machines:
+    """Enters a message to or from every machine that has one: the contents, and the headers as control."""
+    if not contents:
         return
-    has_content = content is not None and content.numel() > 0
-    if has_content:
-        assert content is not None
-        ledger.count(CountedMessage.of(content, message.kind, direction, message.phase), machines)
+    filled = [content for content in contents if content is not None and content.numel() > 0]
+    if filled:
+        shapes = (CountedMessage.of(content, message.kind, direction, message.phase) for content in filled)
+        ledger.count_each(Counter(shapes))
     num_stats = NUM_STATS if direction is Direction.UP else 0
     control = torch.empty(control_bytes(num_stats) // 8, dtype=torch.int64)
     counted = CountedMessage.of(control, Kind.CONTROL, direction, message.phase)
-    ledger.count(counted, machines, enclosed=has_content)
+    ledger.count(counted, len(contents), enclosed=len(filled))

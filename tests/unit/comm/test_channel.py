@@ -9,6 +9,7 @@ from llcg_dist.comm.channel import ServerChannel
 from llcg_dist.comm.envelope import Packet, control_bytes
 from llcg_dist.comm.error_feedback import server_compressor
 from llcg_dist.comm.ledger import Kind, Ledger, Traffic
+from llcg_dist.comm.loopback import LoopbackTransport
 from llcg_dist.comm.members import Members
 from llcg_dist.comm.messages import MESSAGES, NUM_STATS, Finish, Gradient, Measure, Message, Train, TrainStats
 from llcg_dist.errors import ProtocolError
@@ -62,6 +63,31 @@ def test_bytes_of_a_round() -> None:
     rows = [row for row in channel.ledger.as_json()["messages"] if row["kind"] == "parameters"]
     shapes = {(row["direction"], row["dtype"], row["elements"], row["count"], row["phase"]) for row in rows}
     assert shapes == {("down", "float32", 5, 6, "round"), ("up", "float32", 5, 6, "round")}
+
+
+class Ask(Message): ...
+
+
+class Told(Message):
+    kind = Kind.PARAMETERS
+
+
+def test_replies_of_several_lengths_are_counted_one_by_one() -> None:
+    """With a method's own messages each machine may tell something of another length, or nothing."""
+
+    class Tells(Adds):
+        def handle(self, request: Message) -> Message | None:
+            self.requests.append(request)
+            return Told(request.round, torch.ones(int(self.number)))
+
+    machines = machine_channels([Tells(0), Tells(3), Tells(1)], SIZE, types=(Ask, Told))
+    for transport in (LoopbackTransport(machines), BytesTransport(machines, 4 * SIZE)):
+        compressor = server_compressor("float32", torch.zeros(SIZE, dtype=torch.bool))
+        channel = ServerChannel(transport, compressor, Ledger(PARAMETERS), (Ask, Told), Members(3))
+        channel.send(Ask(1))
+        channel.replies()
+        assert channel.ledger.end_round() == Traffic(4 * (3 + 1), 0, 0, 0, 3 * CONTROL, 0)
+        assert channel.ledger.since_start()[0] == 3 + 3  # a content is in one message with its header
 
 
 @pytest.mark.parametrize("machines", [[Adds(1.0)], []], ids=["the server itself", "no machine"])

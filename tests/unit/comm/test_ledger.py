@@ -219,7 +219,7 @@ def test_what_is_enclosed_in_another_message_is_counted_and_adds_none_on_the_wir
     ledger = Ledger(frozenset({Kind.PARAMETERS}))
     model, stats = torch.zeros(5, dtype=torch.bfloat16), torch.zeros(3, dtype=torch.float64)
     ledger.count(CountedMessage.of(model, Kind.PARAMETERS, Direction.UP), machines=4)
-    ledger.count(CountedMessage.of(stats, Kind.CONTROL, Direction.UP), machines=4, enclosed=True)
+    ledger.count(CountedMessage.of(stats, Kind.CONTROL, Direction.UP), machines=4, enclosed=4)
     assert ledger.since_start() == (4, 4 * (10 + 24))
     rows = {row["kind"]: (row["dtype"], row["elements"], row["bytes"]) for row in ledger.as_json()["messages"]}
     assert rows == {"parameters": ("bfloat16", 5, 40), "control": ("float64", 3, 96)}

@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import functools
 import re
 from collections.abc import Iterator, Sequence
 from typing import Any, cast
@@ -72,8 +73,12 @@ def recorded_yaml(config: Config) -> str:
     return f"{FORMAT_KEY}: {RUN_FORMAT}\n{to_yaml(config)}"
 
 
+@functools.cache
 def register_schema() -> None:
-    """Registers the typed schema with Hydra's ConfigStore, so that unknown keys and wrong types fail when composed."""
+    """Registers the typed schema with Hydra's ConfigStore, so that unknown keys and wrong types fail when composed.
+
+    Once in a process: it takes a quarter of the time of a composition.
+    """
     store = ConfigStore.instance()
     store.store(name="schema", node=Config)
     for name, schema in DATASETS.items():

@@ -3,7 +3,7 @@
 import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from llcg_dist.config.compare import LOCATION_KEYS
@@ -18,7 +18,6 @@ _IGNORED = (LOCATION_KEYS - {"init_from"}) | {
     "verify",
     "logger",
     "algorithm.name",
-    "algorithm.target",
     "checkpoint.every",
     "checkpoint.keep",
     "cluster.sealed",
@@ -34,6 +33,9 @@ class Group:
     keys: dict[str, Any]
     """{dotted key: value} of the settings that differ between the groups of the study."""
     runs: list[Run]
+    """One for each seed, in their order: the newest where a seed was run again."""
+    repeated: list[Run] = field(default_factory=list)
+    """Older runs of these seeds. They enter no mean: counted as seeds, they would make its spread too small."""
 
     @property
     def finished(self) -> bool:
@@ -54,7 +56,7 @@ class Study:
 
     @property
     def runs(self) -> list[Run]:
-        return [run for group in self.groups for run in group.runs]
+        return [run for group in self.groups for run in [*group.runs, *group.repeated]]
 
     @property
     def metric(self) -> str:
@@ -79,7 +81,7 @@ def studies(runs: Sequence[Run]) -> list[Study]:
 
 
 def _study(title: str, runs: Sequence[Run]) -> Study:
-    keys = sorted({key for run in runs for key in run.settings} - _IGNORED)
+    keys = sorted({key for run in runs for key in run.settings} - _ignored(runs))
     differing = [key for key in keys if len({_text(run.settings.get(key)) for run in runs}) > 1]
     members = defaultdict(list)
     for run in runs:
@@ -92,9 +94,18 @@ def _study(title: str, runs: Sequence[Run]) -> Study:
         values = {key: group[0].settings.get(key) for key in distinguishing}
         label = " ".join([method, *(f"{short[key]}={plain_text(values[key])}" for key in label_keys[method])])
         label += "" if group[0].finished else " (unfinished)"
-        groups.append(Group(label, method, values, sorted(group, key=lambda run: run.summary["seed"])))
+        of_seeds = {run.summary["seed"]: run for run in group}  # the oldest is read first
+        counted = [of_seeds[seed] for seed in sorted(of_seeds)]
+        groups.append(Group(label, method, values, counted, [run for run in group if run not in counted]))
     shared = {key: runs[0].settings.get(key) for key in keys if key not in differing}
     return Study(title, groups, short, shared)
+
+
+def _ignored(runs: Sequence[Run]) -> set[str]:
+    """The settings that make no group of their own; a method's class is one of them unless two have the same name."""
+    classes = {(run.method, run.settings.get("algorithm.target")) for run in runs}
+    same_name = len(classes) > len({method for method, _ in classes})
+    return _IGNORED if same_name else _IGNORED | {"algorithm.target"}
 
 
 def _label_keys(method: str, differing: Iterable[str], runs: Sequence[Run]) -> list[str]:

@@ -110,7 +110,14 @@ def _lead(study: Study) -> str:
         f"{_span(rounds, 'round')}."
         + (f" Unfinished, with their rounds so far: {unfinished}." if unfinished else "")
         + (f" Stopped early: {stopped}." if stopped else "")
+        + (f" {repeated_text(study)}." if repeated_text(study) else "")
     )
+
+
+def repeated_text(study: Study) -> str:
+    """How many runs enter no mean because their seed was run again; empty where there are none."""
+    repeated = sum(len(group.repeated) for group in study.groups)
+    return f"Of a seed that was run again the newest run counts; in no mean: {repeated}" if repeated else ""
 
 
 def _shared(study: Study) -> str:

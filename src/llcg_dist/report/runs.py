@@ -23,6 +23,10 @@ def _is_count(value: Any) -> bool:
     return type(value) is int and 0 <= value < 2**63
 
 
+def _is_seed(value: Any) -> bool:
+    return type(value) is int and value >= 0
+
+
 def _is_counts(value: Any) -> bool:
     return isinstance(value, list) and len(value) > 0 and all(_is_count(v) for v in value)
 
@@ -40,7 +44,8 @@ _OPTIONAL_NUMBERS: tuple[str, ...] = ("final_val_score", "best_val_score", "test
 _OPTIONAL_NUMBERS += ("peak_rss_mb_machine", "peak_rss_mb_server", "paper_mb_per_round")
 _SUMMARY: dict[str, Check] = (
     dict.fromkeys(("algorithm", "dataset", "model", "metric"), _is_text)
-    | dict.fromkeys(("seed", "num_machines", "local_steps_total", "total_bytes"), _is_count)
+    | {"seed": _is_seed}
+    | dict.fromkeys(("num_machines", "local_steps_total", "total_bytes"), _is_count)
     | dict.fromkeys(_OPTIONAL_NUMBERS, _optional(is_number))
     | dict.fromkeys(("mb_up_per_round", "mb_down_per_round", "feature_mb_per_round", "seconds_total"), is_number)
 )
@@ -56,7 +61,7 @@ _STANDARD_COLUMNS = {*_ROW, "exchanges", "feature_id_bytes", "feature_row_bytes"
 _STANDARD_COLUMNS |= {"checkpoint_round", "checkpoint_bytes", "seconds_checkpoint", "seconds_prepare"}
 _STANDARD_COLUMNS |= {"seconds_correct_beside", "cpu_correct_beside", "cpu_correct", "cpu_evaluate", "cluster_seconds"}
 _PARTITION: dict[str, Check] = {
-    "partitioner": _is_text, "seed": _is_count, "num_parts": _is_count, "num_edges": _is_count, "cut_edges": _is_count,
+    "partitioner": _is_text, "seed": _is_seed, "num_parts": _is_count, "num_edges": _is_count, "cut_edges": _is_count,
     "label_counts": _is_counts, "parts": lambda value: isinstance(value, list),
     "edges_between_parts": lambda value: isinstance(value, list) and all(_is_counts(row) for row in value),
 }  # fmt: skip
@@ -144,7 +149,7 @@ def find_runs(paths: Sequence[Path]) -> list[Run]:
     for path in paths:
         if not path.is_dir():
             raise UserError(f"report: {path} is not a folder; name a run directory, or a folder of them")
-    summaries = {summary for path in paths for summary in path.rglob("summary.json") if _is_record(summary)}
+    summaries = filter(_is_record, _found(paths, "summary.json"))
     finished = [_read(summary.parent) for summary in sorted(summaries, key=lambda p: (p.stat().st_mtime, p))]
     unfinished = [run for folder in find_unfinished(paths) if (run := _read_unfinished(folder)) is not None]
     if not finished and not unfinished:
@@ -154,8 +159,13 @@ def find_runs(paths: Sequence[Path]) -> list[Run]:
 
 def find_unfinished(paths: Sequence[Path]) -> list[Path]:
     """Folders of runs without a summary.json, which have not ended."""
-    started = {metrics.parent for path in paths for metrics in path.rglob("metrics.jsonl")}
+    started = (metrics.parent for metrics in _found(paths, "metrics.jsonl"))
     return sorted(folder for folder in started if not (folder / "summary.json").exists())
+
+
+def _found(paths: Sequence[Path], name: str) -> list[Path]:
+    """All files of this name in or below the folders, each once, however many paths lead to it."""
+    return list({file.resolve(): file for path in paths for file in path.rglob(name)}.values())
 
 
 def _is_record(summary: Path) -> bool:

@@ -75,9 +75,15 @@ def _result(study: Study, group: Group) -> Row:
         "local steps": over_seeds("local_steps_total", 1, 0),
         "seconds": over_seeds("seconds_total", 1, 1),
         "cluster seconds": _mean([value for run in group.runs if (value := run.cluster_seconds()) is not None], 1),
-        "screened updates": _mean([n for run in group.runs if (n := run.summary.get("screened_updates"))], 0),
+        "screened updates": _screened(group),
         "epsilon": _mean([known["epsilon"] for run in group.runs if (known := run.summary.get("privacy"))], 2),
     }
+
+
+def _screened(group: Group) -> Cell:
+    """How many updates were screened; a seed without any counts as 0, a group without any has an empty cell."""
+    counts = [run.summary.get("screened_updates") for run in group.runs]
+    return _mean([count for count in counts if count is not None], 0) if any(counts) else EMPTY_CELL
 
 
 def _gap_cells(study: Study, group: Group) -> Row:
@@ -106,7 +112,9 @@ _RUN_COLUMNS = {
 def runs_table(study: Study) -> list[Row]:
     """One row per run, from its summary.json, with scores in %, and where and when it was started first."""
     names = run_names([run.path for run in study.runs])
-    return [_run(study, group, run, names[run.path]) for group in study.groups for run in group.runs]
+    return [
+        _run(study, group, run, names[run.path]) for group in study.groups for run in [*group.runs, *group.repeated]
+    ]
 
 
 def _run(study: Study, group: Group, run: Run, name: str) -> Row:
@@ -115,7 +123,7 @@ def _run(study: Study, group: Group, run: Run, name: str) -> Row:
         value = run.summary[key]
         numbers[column] = EMPTY_CELL if value is None else Cell(f"{scale * value:,.{digits}f}", scale * value)
     seed, start = run.summary["seed"], run.starts[0] if run.starts else {}
-    rounds = run.rounds_text + ("" if run.finished else ", unfinished")
+    rounds = run.rounds_text + ("" if run.finished else ", unfinished") + (_REPEATED if run in group.repeated else "")
     return {
         "run": Cell(name, str(run.path)),
         "method": Cell(run.method, run.method),
@@ -127,6 +135,7 @@ def _run(study: Study, group: Group, run: Run, name: str) -> Row:
     }
 
 
+_REPEATED = ", seed run again"
 _ORIGIN = ("host", "version", "date", "command")
 
 

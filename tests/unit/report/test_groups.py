@@ -1,10 +1,13 @@
 """Runs are grouped by every setting that differs, but for the seed and for places."""
 
+import os
 from pathlib import Path
 
+from llcg_dist.report import write_report
 from llcg_dist.report.groups import Study, studies
 from llcg_dist.report.lines import styles
 from llcg_dist.report.runs import find_runs
+from llcg_dist.report.tables import results_table, runs_table
 from tests.helpers.run_records import write_run
 
 
@@ -65,3 +68,30 @@ def test_graphs_are_apart(tmp_path: Path) -> None:
     write_run(tmp_path / "2", [0.5], dataset="b", settings={"dataset.name": "b", "dataset.subset": None})
     write_run(tmp_path / "3", [0.5], dataset="b", settings={"dataset.name": "b", "dataset.subset": 100})
     assert [study.title for study in studies(find_runs([tmp_path]))] == ["a", "b (1)", "b (2)"]
+
+
+def test_a_seed_that_was_run_again_counts_once(tmp_path: Path) -> None:
+    """The newest of its runs; counted as seeds of their own, equal runs would make the spread too small."""
+    for name, seed, score in (("old", 0, 0.4), ("new", 0, 0.5), ("other", 1, 0.6)):
+        write_run(tmp_path / name, [score], seed=seed)
+        age = {"old": 100, "new": 200, "other": 50}[name]
+        os.utime(tmp_path / name / "summary.json", (age, age))
+    (study,) = studies(find_runs([tmp_path]))
+    (group,) = study.groups
+    assert [run.path.name for run in group.runs] == ["new", "other"]
+    assert [run.path.name for run in group.repeated] == ["old"]
+    (row,) = results_table(study)
+    assert (row["seeds"].text, row["final val %"].text) == ("2", "55.00 ± 7.07")
+    assert [row["rounds"].text for row in runs_table(study)] == ["1", "1", "1, seed run again"]
+    page, _ = write_report([tmp_path])
+    assert "3 runs of llcg" in page.read_text()
+    assert "the newest run counts; in no mean: 1." in page.read_text()
+
+
+def test_methods_of_ones_own_with_the_same_class_name_are_apart(tmp_path: Path) -> None:
+    for seed, target in ((0, "first.Mine"), (1, "second.Mine"), (0, "second.Mine")):
+        folder = tmp_path / f"{target}{seed}"
+        write_run(folder, [0.5], "Mine", seed=seed, settings={"algorithm.target": target})
+    write_run(tmp_path / "llcg", [0.5])
+    (study,) = studies(find_runs([tmp_path]))
+    assert labels(study) == {"llcg": [3], "Mine target=first.Mine": [0], "Mine target=second.Mine": [0, 1]}

@@ -145,3 +145,18 @@ def test_settings_are_read_as_plain_values(tmp_path: Path) -> None:
     (tmp_path / "a" / "config.yaml").write_text("seed: ${oc.env:HOME}")
     with pytest.raises(UserError, match=r"config.yaml: not the settings of a run \(seed=\$\{oc.env:HOME\}"):
         find_runs([tmp_path])
+
+
+def test_a_run_is_read_once_however_many_paths_lead_to_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_run(tmp_path / "runs" / "a", [0.5])
+    monkeypatch.chdir(tmp_path)
+    paths = [Path("runs"), tmp_path / "runs", Path("runs/../runs/a")]
+    assert len(find_runs(paths)) == 1
+    (tmp_path / "runs" / "a" / "summary.json").unlink()
+    assert len(find_runs(paths)) == 1
+
+
+def test_a_seed_may_be_as_large_as_the_settings_allow(tmp_path: Path) -> None:
+    write_run(tmp_path / "a", [0.5], seed=10**20)
+    (run,) = find_runs([tmp_path])
+    assert run.summary["seed"] == 10**20

@@ -134,3 +134,12 @@ def test_what_was_screened_and_what_noise_is_worth_are_columns_where_there_is_an
     rows = {row["method"].text: row for row in results_table(study_of(tmp_path / "b"))}
     assert (rows["llcg"]["epsilon"].text, rows["psgd_pa"]["epsilon"].text) == ("5.68", "–")
     assert (rows["llcg"]["screened updates"].text, rows["psgd_pa"]["screened updates"].text) == ("–", "3")
+
+
+def test_seeds_without_screened_updates_count_as_zero(tmp_path: Path) -> None:
+    for seed, screened in enumerate((0, 6, 0)):
+        write_run(tmp_path / str(seed), [0.5], seed=seed, screened_updates=screened)
+    write_run(tmp_path / "none", [0.5], "psgd_pa", screened_updates=0)
+    llcg, psgd_pa = results_table(study_of(tmp_path))
+    assert llcg["screened updates"].value == pytest.approx(2)
+    assert psgd_pa["screened updates"].text == "–"

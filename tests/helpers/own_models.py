@@ -102,6 +102,24 @@ class InDouble(nn.Module):
         return self.linear(x.double()).float()
 
 
+class AllInDouble(nn.Module):
+    def __init__(self, in_channels: int, out_channels: int) -> None:
+        super().__init__()
+        self.conv = SAGEConv(in_channels, out_channels).double()
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        return self.conv(x, edge_index)
+
+
+class NoSuchLayer(nn.Module):
+    def __init__(self, in_channels: int, out_channels: int) -> None:
+        super().__init__()
+        self.conv = SAGEConv(in_channels, out_channels)
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        return self.con(x, edge_index)
+
+
 class OneVector(nn.Module):
     def __init__(self, in_channels: int, out_channels: int) -> None:
         super().__init__()

@@ -1,7 +1,10 @@
 """Models of the user's own (model=own): an ordinary PyG module forward(x, edge_index), or one that reads blocks."""
 
 import inspect
+import sys
+import traceback
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -18,6 +21,7 @@ from llcg_dist.models.receptive_field import (
     ReceptiveField,
     path_graph,
     receptive_field,
+    revealing_weights,
     trims_exactly,
 )
 from llcg_dist.sampling.block import Block, Subgraph
@@ -40,10 +44,9 @@ def build(config: ModelConfig, num_features: int, num_classes: int) -> Model:
     if not isinstance(module, nn.Module):
         raise UserError(f"model.target={target}: returned a {type(module).__name__}; must return a torch.nn.Module")
     _refuse_caches(target, module)
-    sizes = num_features, num_classes
-    model = BlockModel(module) if _reads_blocks(module) else EdgeIndexModel(target, module, config, *sizes)
     _require_float32(target, module)
-    return model
+    sizes = num_features, num_classes
+    return BlockModel(module) if _reads_blocks(module) else EdgeIndexModel(target, module, config, *sizes)
 
 
 class OwnModel(Model):
@@ -87,15 +90,12 @@ class EdgeIndexModel(OwnModel):
         self, target: str, module: nn.Module, config: ModelConfig, num_features: int, num_classes: int
     ) -> None:
         super().__init__(module)
-        self.receptive_field = _measure(target, module, num_features, num_classes)
+        self.receptive_field, self.trims = _measure(target, module, num_features, num_classes)
         found = self.receptive_field.layers
         self._layers = config.layers if found is None else found
         if found and found != config.layers:
             rule = f"{target} reads {found} hop(s); set model.layers={found}"
             raise UserError(f"model.layers={config.layers}: {rule}")
-        takes_hops = set(HOP_ARGUMENTS) <= inspect.signature(module.forward).parameters.keys()
-        self.trims = bool(found) and takes_hops and trims_exactly(module, num_features, self._layers)
-        """Whether it leaves out of a layer the nodes that are too far away to matter in those that follow."""
 
     @property
     def depth(self) -> int:
@@ -125,8 +125,8 @@ def _reads_blocks(module: nn.Module) -> bool:
     return hasattr(module, "depth") and "blocks" in arguments[1:2]
 
 
-def _measure(target: str, module: nn.Module, num_features: int, num_classes: int) -> ReceptiveField:
-    """How far the module looks; its lazy parameters take their shapes on the way."""
+def _measure(target: str, module: nn.Module, num_features: int, num_classes: int) -> tuple[ReceptiveField, bool]:
+    """How far the module looks, and whether it trims; its lazy parameters take their shapes on the way."""
     module.eval()
     x, _, edge_index = path_graph(num_features, 2)
     try:
@@ -135,12 +135,37 @@ def _measure(target: str, module: nn.Module, num_features: int, num_classes: int
         with torch.random.fork_rng(devices=[]):
             output = module(x, edge_index)
             require_logits(target, output, len(x), num_classes)
-            return receptive_field(module, num_features, _MOST_LAYERS)
+            if _pools(module):
+                return ReceptiveField(None, None), False
+            with revealing_weights(module, num_features, _MOST_LAYERS):
+                field = receptive_field(module, num_features, _MOST_LAYERS)
+                return field, _trims(module, field, num_features)
     except UserError:
         raise
     except Exception as error:
         what = f"failed in forward(x, edge_index) on a small graph of {num_features} features"
-        raise UserError(f"model.target={target}: {what} ({type(error).__name__}: {one_line(error)})") from error
+        reason = f"{type(error).__name__}: {one_line(error)}{_place_in_file_of(module, error)}"
+        raise UserError(f"model.target={target}: {what} ({reason})") from error
+
+
+def _pools(module: nn.Module) -> bool:
+    """Whether it has a pooling layer of PyG's, as GraphUNet does: which nodes that keeps depends on all, however far,
+    and on the weights, so that a measurement finds another number of hops every time."""
+    kinds = {kind.__module__ for part in module.modules() for kind in type(part).__mro__}
+    return any(kind.startswith("torch_geometric.nn.pool.") for kind in kinds)
+
+
+def _place_in_file_of(module: nn.Module, error: Exception) -> str:
+    """Where the file that defines the module's class was when the exception was raised; empty where it was not."""
+    file = getattr(sys.modules.get(type(module).__module__), "__file__", None)
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
+    return f", {Path(str(file)).name} line {lines[-1]}" if lines else ""
+
+
+def _trims(module: nn.Module, field: ReceptiveField, num_features: int) -> bool:
+    """Whether it leaves out of a layer the nodes that are too far away to matter in those that follow."""
+    takes_hops = set(HOP_ARGUMENTS) <= inspect.signature(module.forward).parameters.keys()
+    return bool(field.layers) and takes_hops and trims_exactly(module, num_features, field.layers or 0)
 
 
 def require_logits(target: str, output: Any, num_nodes: int, num_classes: int) -> None:
@@ -154,7 +179,8 @@ def require_logits(target: str, output: Any, num_nodes: int, num_classes: int) -
 
 def _require_float32(target: str, module: nn.Module) -> None:
     for name, tensor in module.state_dict().items():
-        if (tensor.is_floating_point() and tensor.dtype != torch.float32) or tensor.is_complex():
+        kind = tensor.dtype  # lazy parameters have one, and no other methods of a tensor
+        if (kind.is_floating_point and kind != torch.float32) or kind.is_complex:
             raise UserError(f"model.target={target}: {name} is {tensor.dtype}; models are trained in float32")
 
 

@@ -1,10 +1,11 @@
 """Measures how far a module forward(x, edge_index) looks, on a small graph of paths."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 Forward = Callable[[Tensor, Tensor], Tensor]
 
@@ -25,6 +26,37 @@ class ReceptiveField:
     exact_hops: int | None
     """So many hops of all neighbours give the exact output; one more than `layers` where degrees count. None: no number
     of hops does."""
+
+
+@contextmanager
+def revealing_weights(module: nn.Module, num_features: int, most: int) -> Iterator[None]:
+    """Within it the module has weights that hide nothing of how far it looks; then it has its own again.
+
+    A narrow layer of fresh weights may be silent: where its few ReLUs are all closed, nothing passes. That is common
+    where a layer is as wide as there are classes, as in PyG's GIN. Absolute values of the weights open them; they are
+    taken where they show that the module looks farther.
+    """
+    own = [(parameter, parameter.detach().clone()) for parameter in module.parameters()]
+    layers = _depth(receptive_field(module, num_features, most))
+    try:
+        with torch.no_grad():
+            for parameter, values in own:
+                parameter.copy_(values.abs())
+        if _depth(receptive_field(module, num_features, most)) <= layers:
+            _restore(own)
+        yield
+    finally:
+        _restore(own)
+
+
+def _restore(values: list[tuple[nn.Parameter, Tensor]]) -> None:
+    with torch.no_grad():
+        for parameter, own in values:
+            parameter.copy_(own)
+
+
+def _depth(field: ReceptiveField) -> float:
+    return float("inf") if field.layers is None else field.layers
 
 
 def receptive_field(forward: Forward, num_features: int, most: int) -> ReceptiveField:

@@ -5,14 +5,14 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from torch_geometric.nn import GraphSAGE
+from torch_geometric.nn import GIN, GraphSAGE
 
 from llcg_dist.config.model import ModelConfig
 from llcg_dist.errors import UserError
 from llcg_dist.models import build_model
 from llcg_dist.models.base import Model
 from llcg_dist.models.own import EdgeIndexModel
-from llcg_dist.models.receptive_field import ReceptiveField
+from llcg_dist.models.receptive_field import ReceptiveField, receptive_field
 from llcg_dist.models.samplers import all_neighbours_sampler, sampler_for
 from llcg_dist.sampling.block import full_graph_block
 from llcg_dist.training.flat_vector import contiguous_parameters, flatten, load_flat, statistics_mask
@@ -48,6 +48,7 @@ def refusal(target: str, **options: Any) -> str:
         (f"{HELPERS}.Jumping", {}, (2, 2)),
         (f"{PYG}.MLP", SMALL, (0, 1)),
         (f"{HELPERS}.WholeGraph", {}, (None, None)),
+        (f"{PYG}.GraphUNet", {"hidden_channels": 8, "depth": 2}, (None, None)),
     ],
 )
 def test_how_far_a_module_looks_is_measured(
@@ -56,6 +57,22 @@ def test_how_far_a_module_looks_is_measured(
     model = own(target, **options)
     assert isinstance(model, EdgeIndexModel)
     assert model.receptive_field == ReceptiveField(*field)
+
+
+def test_closed_relus_hide_nothing_of_how_far_a_module_looks() -> None:
+    """The last layer of PyG's GIN has as many hidden channels as classes: two, which some seeds close both."""
+    shown = set()
+    for seed in range(30):
+        torch.manual_seed(seed)
+        plain = GIN(F, 8, 3, 2).eval()
+        shown.add(receptive_field(plain, F, 16))
+        torch.manual_seed(seed)
+        config = ModelConfig(name="own", target=f"{PYG}.GIN", layers=3, options=SMALL | {"num_layers": 3})
+        model = build_model(config, F, 2)
+        assert isinstance(model, EdgeIndexModel)
+        assert (model.receptive_field, model.depth, model.trims) == (ReceptiveField(3, 3), 3, True)
+        assert torch.equal(flatten(model), flatten(plain))
+    assert ReceptiveField(0, 1) in shown, "no seed closed the layer; choose others"
 
 
 ALL = [
@@ -171,6 +188,8 @@ def test_a_list_of_fanouts_may_read_more_hops_than_the_model_has_layers() -> Non
         (f"{HELPERS}.OneVector", "must return [nodes, classes], [12, 4] for out_channels=4, not [12]"),
         (f"{PYG}.GraphSAGE", "failed when called with in_channels, out_channels"),
         (f"{PYG}.SAGEConv", "reads 1 hop(s); set model.layers=1"),
+        (f"{HELPERS}.AllInDouble", "conv.lin_l.weight is torch.float64"),
+        (f"{HELPERS}.NoSuchLayer", "object has no attribute 'con', own_models.py line "),
         ("torch.nn.Linear", "failed when called with in_channels"),
     ],
 )

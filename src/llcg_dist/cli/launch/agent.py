@@ -1,11 +1,12 @@
 """torchrun's elastic agent, for jobs of which a host may be gone at the end, and another take its place."""
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
-from torch.distributed.elastic.agent.server.api import Worker, WorkerSpec
+from torch.distributed.elastic.agent.server.api import Worker, WorkerGroup, WorkerSpec
 from torch.distributed.elastic.agent.server.local_elastic_agent import LocalElasticAgent
-from torch.distributed.elastic.multiprocessing import SignalException
+from torch.distributed.elastic.multiprocessing import MultiprocessContext, SignalException
 from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
 from torch.distributed.elastic.rendezvous import RendezvousParameters, rendezvous_handler_registry
 from torch.distributed.launcher.api import LaunchConfig
@@ -13,8 +14,26 @@ from torch.distributed.launcher.api import LaunchConfig
 from llcg_dist.cli.launch.rendezvous import PlaceHandler
 
 
+class EndSignal:
+    """Lets ranks that are done end. torch's own event would wait for ever for one that was killed while it waited for
+    the others: then a thread does, and the agent, which goes on, sees that the rank was killed."""
+
+    def __init__(self, event: Any) -> None:
+        self._event = event
+
+    def set(self) -> None:
+        threading.Thread(target=self._event.set, daemon=True).start()
+
+
 class Agent(LocalElasticAgent):
     """torchrun's agent of one host."""
+
+    def _start_workers(self, worker_group: WorkerGroup) -> dict[int, Any]:
+        started = super()._start_workers(worker_group)
+        if isinstance(self._pcontext, MultiprocessContext):
+            ends: Any = EndSignal(self._pcontext._worker_finished_event)
+            self._pcontext._worker_finished_event = ends
+        return started
 
     def _exit_barrier(self) -> None:
         """torch waits here 300 s for every host that has met, also for one that is gone. Nobody needs it: ranks leave

@@ -40,7 +40,8 @@ def _roc_auc(logits: Tensor, labels: Tensor) -> float | None:
     """As in OGB's Evaluator: the mean over the labels that some of the nodes have and some do not.
 
     Multiclass with two classes: the area of the second class, with nodes ranked by the difference of the logits (the
-    same ranking as by its probability). With more classes: the mean over one-versus-rest areas.
+    same ranking as by its probability). With more classes: the mean over one-versus-rest areas, of probabilities in
+    float64: in float32 those of all sure nodes are 1, and tie.
     """
     from sklearn.metrics import roc_auc_score
 
@@ -49,7 +50,7 @@ def _roc_auc(logits: Tensor, labels: Tensor) -> float | None:
     if labels.ndim == 1 and logits.shape[1] == 2:
         logits, labels = logits[:, 1:] - logits[:, :1], labels[:, None]
     elif labels.ndim == 1:
-        logits, labels = logits.softmax(dim=1), functional.one_hot(labels, logits.shape[1])
+        logits, labels = logits.double().softmax(dim=1), functional.one_hot(labels, logits.shape[1])
     divided = [c for c in range(labels.shape[1]) if 0 < labels[:, c].sum() < len(labels)]
     areas = [roc_auc_score(labels[:, c].numpy(), logits[:, c].numpy()) for c in divided]
     return float(np.mean(areas)) if areas else None

@@ -59,8 +59,18 @@ def test_roc_auc_of_two_classes_is_that_of_sklearn(num_nodes: int, seed: int) ->
 def test_roc_auc_of_more_classes_is_sklearns_one_against_the_rest(num_nodes: int, seed: int) -> None:
     logits, labels = drawn(num_nodes, 4, seed, multilabel=False)
     labels[:4] = torch.arange(4)
-    expected = roc_auc_score(labels, logits.softmax(dim=1), multi_class="ovr", average="macro")
+    expected = roc_auc_score(labels, logits.double().softmax(dim=1), multi_class="ovr", average="macro")
     assert score(logits, labels, "roc_auc") == pytest.approx(expected, abs=1e-12)
+
+
+def test_roc_auc_tells_sure_nodes_from_surer_ones() -> None:
+    """In float32 each of these probabilities is 1: the wrong node, the least sure of class 0, would tie with the right
+    ones."""
+    logits = torch.tensor([[20.0, 0.0, 0.0], [25.0, 0.0, 0.0], [18.0, 0.0, 0.0], [0.0, 20.0, 0.0], [0.0, 0.0, 20.0]])
+    labels = torch.tensor([0, 0, 1, 1, 2])
+    assert (logits.softmax(dim=1)[:3, 0] == 1).all()
+    # Each class has its own nodes before all others: node 2 has the highest probability of class 1 after node 3.
+    assert score(logits, labels, "roc_auc") == 1.0
 
 
 @pytest.mark.parametrize("multilabel", [False, True])

@@ -21,7 +21,7 @@ def check_model(config: Config) -> None:
     if model_entry(model).heads_share_hidden:
         rule = f"must divide model.hidden={model.hidden}, which the heads share"
         require(model.hidden % model.heads == 0, config, "model.heads", rule)
-    _check_batchnorm(config)
+    _check_batches(config)
     depth = structure(model).depth
     rule = f"must be one number, or one for each of the model's {depth} message-passing layers"
     for name in ("fanout", "server_fanout"):
@@ -46,14 +46,15 @@ def _check_arch(config: Config) -> None:
         require(not model.input_norm, config, "model.input_norm", rule)
 
 
-def _check_batchnorm(config: Config) -> None:
+def _check_batches(config: Config) -> None:
     batch_size = config.train.server_batch_size
     made_of = structure(config.model)
     rule = "the model has no BatchNorm, so there is one score only; leave it off"
     require(made_of.may_have_batchnorm or not config.evaluate.both_statistics, config, "evaluate.both_statistics", rule)
+    least = 4 if made_of.has_batchnorm else 2
+    rule = f"must be at least {least} with algorithm.S=auto, which compares two halves of a batch"
+    require(batch_size >= least or config.algorithm.S != AUTO, config, "train.server_batch_size", rule)
     if not made_of.has_batchnorm:
         return
     rule = "must be at least 2: BatchNorm cannot normalise a batch of one row; or use model.norm=none"
     require(batch_size >= 2 or not config.algorithm.corrects, config, "train.server_batch_size", rule)
-    rule = "must be at least 4 with algorithm.S=auto, which compares two halves of a batch"
-    require(batch_size >= 4 or config.algorithm.S != AUTO, config, "train.server_batch_size", rule)

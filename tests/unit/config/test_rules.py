@@ -36,6 +36,7 @@ BAD_OVERRIDES: list[tuple[list[str], str]] = [
     (["algorithm.S=[1]"], "algorithm.S"),
     (["algorithm.S=auto", "algorithm.S_max=0"], "algorithm.S_max"),
     (["algorithm.S=auto", "train.server_batch_size=3"], "train.server_batch_size"),
+    (["algorithm.S=auto", "train.server_batch_size=1", "model.norm=none"], "train.server_batch_size"),
     (["algorithm.S=fill"], "algorithm.S"),
     (["algorithm=psgd_pa", "algorithm.S=fill", "algorithm.correction=beside"], "algorithm.S"),
     (["algorithm.correction=before"], "algorithm.correction"),

@@ -131,7 +131,8 @@ class Server:
 
     def take_notes(self) -> dict[str, Any]:
         """Further columns of the round's record: what was measured, what was chosen and why. Taken once, at its end."""
-        return self._observer.take_notes() | self.corrector.take_notes() | self.channel.members.take_columns()
+        own = self._observer.take_notes() | self.corrector.take_notes() | self._checkpoints.take_notes()
+        return own | self.channel.members.take_columns()
 
 
 def _parts(replies: Sequence[Message]) -> list[int]:

@@ -12,6 +12,7 @@ from llcg_dist.comm.ledger import Ledger, Traffic
 from llcg_dist.comm.messages import TrainStats
 from llcg_dist.errors import TrainingError
 from llcg_dist.job.checkpoint import SERVER_OWNER, CheckpointFiles, CheckpointWriter, explain_misfit
+from llcg_dist.job.resumption import losses
 from llcg_dist.job.start import Start
 from llcg_dist.records.model_files import BEST_FILE
 from llcg_dist.records.recorder import Recorder
@@ -34,6 +35,10 @@ class ServerState:
     ) -> None:
         self._algorithm, self._corrector, self._compressor = algorithm, corrector, compressor
         self._ledger, self._recorder, self._start = ledger, recorder, start
+
+    def lost(self) -> list[Row]:
+        """What the run had lost when it went on, as starts.json and the record of the next round say it."""
+        return losses(self._start.lost, self._start.round, self._algorithm.machine_state())
 
     def explain_divergence(self, result: RoundResult) -> str:
         """Why a round's model is not finite: an update that is far too long, or else the server's own step or steps."""
@@ -108,7 +113,7 @@ class ServerCheckpoints:
         """A run that does not go on from a round begins with the model `initial`."""
         self._files, self._writer, self._state, self._recorder = files, writer, state, recorder
         self._start, self._start_round, self._initial = start, start.round, initial
-        self.lost_parts = start.lost
+        self.lost_parts, self._lost = start.lost, state.lost()
         self.durable_round = 0 if start.lost else start.round
         """The newest round that every rank has a checkpoint of; machines that are gone do not count."""
 
@@ -141,6 +146,12 @@ class ServerCheckpoints:
     def finish(self) -> None:
         """Waits until nothing is being written."""
         self._writer.finish()
+
+    def take_notes(self) -> Row:
+        """At the end of the first round: what the machines began it without. In the round's checkpoint, so that a
+        record that is made again says it too."""
+        lost, self._lost = self._lost, []
+        return {"checkpoint_lost": lost} if lost else {}
 
     def columns(self, result: RoundResult) -> Row:
         """What the round's record says of checkpoints; a machine tells of the one that it wrote last."""

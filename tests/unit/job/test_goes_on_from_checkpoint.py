@@ -12,7 +12,7 @@ from llcg_dist.job.server import Server
 from llcg_dist.job.server_checkpoints import ServerState
 from tests.helpers.resuming import assert_undisturbed
 from tests.helpers.run_files import rows, summary
-from tests.helpers.stopping import stopped
+from tests.helpers.stopping import lose, stopped
 from tests.helpers.training import TINY, on_loopback
 from tests.unit.job.test_observer import Watched
 
@@ -53,6 +53,16 @@ def test_a_run_that_starts_over_does_not_meet_the_records_of_the_one_before_in_t
     on_loopback(tmp_path, "again", *mirrored)
     stopped(tmp_path, "again", 2, *mirrored, "resume=fresh")
     assert_undisturbed(on_loopback(tmp_path, "again", *mirrored), whole)
+
+
+def test_what_a_round_began_without_is_still_said_where_its_row_is_made_again(tmp_path: Path) -> None:
+    """cluster.script replays it from there."""
+    job = [*TINY, "num_rounds=6"]
+    lose(stopped(tmp_path, "run", 2, *job), "part1")
+    stopped(tmp_path, "run", 3, *job)
+    run = on_loopback(tmp_path, "run", *job)
+    found = {row["round"]: row["checkpoint_lost"] for row in rows(run) if "checkpoint_lost" in row}
+    assert {round_: [loss["part"] for loss in lost] for round_, lost in found.items()} == {3: [1]}
 
 
 def test_buffers_besides_the_flat_vector_go_on(tmp_path: Path) -> None:

@@ -76,75 +76,75 @@ class AlgorithmConfig(Section):
 
     name: str = MISSING
     K: float = 8.0
-    """Local steps a round; with schedule=equal_total their mean over the rounds."""
+    """Local steps per round; with schedule=equal_total, the mean over all rounds."""
     rho: float = 1.0
-    """Growth of the local steps: round r takes K*rho^r."""
+    """Growth factor of the local steps: round r takes K*rho^r."""
     S: int | str = 0
-    """Correction steps of the server a round: a number, auto (chosen every round), or fill (with correction=beside, as
-    many as fit beside the local steps); llcg help methods."""
+    """Correction steps of the server per round: a number, auto (chosen every round), or fill (needs correction=beside:
+    as many as fit into the time of the local steps); llcg help methods."""
     S_max: int = 16
-    """The most correction steps that S=auto and S=fill take in a round."""
+    """Largest number of correction steps per round with S=auto and S=fill."""
     correction: Correction = Correction.after
-    """When the server takes its S steps: after (from the machines' average, while they wait; Algorithm 2), or beside
-    (from the model that it has sent, while they train; where they lead to then joins the average)."""
+    """When the server takes its S steps: after (from the average, while the machines wait; Algorithm 2), or beside
+    (from the model it sent, while the machines train; the result is then combined with the average)."""
     server_weight: float = SERVER_WEIGHT
-    """correction=beside: weight of the server's model in the new one; the machines' average has the rest."""
+    """correction=beside: weight of the server's model in the new model; the machines' average has the rest."""
     fill_ratio: float | None = None
-    """S=fill: steps of the server that take as long as one local step; default: measured before the first round."""
+    """S=fill: number of server steps that take as long as one local step; default: measured before the first round."""
     schedule: Schedule = Schedule.equal_total
-    """equal_total (K*R steps in all, whatever rho) or literal (K*rho^r as it stands)."""
+    """equal_total (K*R steps in total, for any rho) or literal (K*rho^r unchanged)."""
     balance_speed: bool = False
-    """Whether machines take local steps in proportion to their speed, as many in all as they would without."""
+    """Whether faster machines take more local steps; the total number of steps stays the same."""
     speeds: list[float] | None = None
-    """balance_speed: the speed of every part's machine, in any unit; default: measured before the first round."""
+    """balance_speed: speed of the machine of every part, in any unit; default: measured before the first round."""
     max_local_steps: int | None = None
     """Upper limit on the local steps of one round."""
     batchnorm_stats: BatchNormStats = BatchNormStats.average
-    """average (of the machines' running statistics), recalibrate (one pass over the whole graph at the server), or best
-    (of these two the one with the better validation score)."""
+    """BatchNorm statistics of evaluated and saved models: average (of the machines' running statistics), recalibrate
+    (computed by the server on the whole graph), or best (whichever has the better validation score)."""
     averaging: Averaging = Averaging.uniform
-    """uniform (1/P each) or train_nodes (weighted by the parts' training nodes)."""
+    """Weights of the models in the average: uniform (1/P each) or train_nodes (by training nodes of the part)."""
     server_optimizer: ServerOptimizer = ServerOptimizer.plain
-    """What the server makes of the average: plain (the average itself), or a step from the last model along the way to
-    it: momentum, nesterov or adam."""
+    """plain (the new model is the average), or the optimiser of a step from the last model towards the average:
+    momentum, nesterov or adam."""
     server_step: float | None = None
-    """Length of that step; default 1 (momentum, nesterov) or 0.01 (adam)."""
+    """Learning rate of server_optimizer; default 1 (momentum, nesterov) or 0.01 (adam)."""
     server_momentum: float = 0.9
-    """What momentum and nesterov keep of their last step; adam's first beta."""
+    """Momentum of server_optimizer=momentum and nesterov; first beta of adam."""
     exchange_dtype: ExchangeDtype = ExchangeDtype.float32
-    """How models cross between server and machines: float32 (as they are), or rounded to bfloat16 or int8, where what
-    one message leaves out goes with the next."""
+    """Data type of models in messages: float32, or bfloat16 or int8 with error feedback (the rounding error is added to
+    the next message)."""
     screen: Screen = Screen.warn
-    """What the server does about an update much longer than the other machines': off, warn (say and record it), clip
-    (shorten it to the longest that is allowed) or refuse (leave it out of the average)."""
+    """What the server does with an update that is much longer than those of other machines: off, warn (report and
+    record it), clip (shorten it to the limit) or refuse (do not average it)."""
     screen_factor: float = 5.0
-    """Longest update that is allowed, as a multiple of the median over the machines of a round."""
+    """Limit of screen on the length of an update, as a multiple of the median over the machines of a round."""
     aggregate: Aggregate = Aggregate.mean
-    """What the server makes of the machines' models: mean, coordinate by coordinate their median or trimmed_mean, which
-    a few false values cannot move far, or learned (a mean with weights by layer that it fits on training nodes)."""
+    """How the server combines the machines' models: mean, coordinate-wise median or trimmed_mean (robust to a few wrong
+    values), or learned (weights per layer, fitted on training nodes)."""
     mix_steps: int = 8
-    """aggregate=learned: steps a round, each on a mini-batch of the server's, that fit the weights."""
+    """aggregate=learned: steps per round that fit the weights, each on a mini-batch of the server."""
     mix_lr: float = 0.1
-    """aggregate=learned: their learning rate, of the logits of the weights."""
+    """aggregate=learned: learning rate for the logits of the weights."""
     trim: float = 0.25
-    """aggregate=trimmed_mean: share of the machines whose values are left out at either end."""
+    """aggregate=trimmed_mean: share of the machines whose values are discarded at each end."""
     clip: float | None = None
-    """Longest update (L2 norm, of learned parameters) that a machine sends; it shortens a longer one itself."""
+    """Maximum L2 norm of a machine's update (learned parameters); the machine shortens longer updates itself."""
     noise: float = 0.0
     """Standard deviation of the Gaussian noise that a machine adds to its update, as a multiple of algorithm.clip."""
     noise_seed: NoiseSeed = NoiseSeed.job
-    """Where the noise comes from: job (from `seed`: runs repeat, but whoever knows the seed can remove it), or secret
+    """Source of the noise: job (from `seed`: reproducible, but anyone who knows the seed can remove it), or secret
     (from random bytes that every machine draws and keeps beside its checkpoints)."""
     delta: float = 1e-5
-    """With noise: the delta for which the run's epsilon is told."""
+    """With noise: the delta for which the run's epsilon is reported."""
     feature_cache: int = 0
-    """ggs, full_sync: bytes of remote features that a machine may keep, the most requested first; 0 keeps none."""
+    """ggs, full_sync: bytes of remote features that a machine may cache, the most requested first; 0 caches none."""
     storage_overhead: float = 0.1
-    """subgraph_approx: remote nodes stored with a part, as a share of its own."""
+    """subgraph_approx: number of remote nodes stored with a part, as a share of the part's own nodes."""
     target: str | None = None
     """own: dotted path of a subclass of llcg_dist.Algorithm."""
     options: dict[str, Any] = field(default_factory=dict)
-    """own: keyword arguments of its constructor, after the settings: algorithm.options.mu=0.1."""
+    """own: keyword arguments of its constructor, for example algorithm.options.mu=0.1."""
 
     @property
     def label(self) -> str:

@@ -44,11 +44,11 @@ class CheckpointConfig(Section):
     every: int = 1
     """Save every N rounds and at the end; 0 turns checkpoints off."""
     keep: int = 2
-    """How many checkpoints of each rank a run leaves; while it goes on there are those besides that some rank lacks."""
+    """Number of checkpoints kept per rank; during the run also those that not all ranks have completed."""
     dir: str | None = None
-    """Folder of the checkpoints; default <run_dir>/checkpoints. May be a disk of each host's own."""
+    """Folder of the checkpoints; default <run_dir>/checkpoints. May be on each host's local disk."""
     mirror: str | None = None
-    """A second folder, of this run alone and on another disk: ranks keep a copy of what they need to go on there."""
+    """A second folder, used by this run only and on another disk: ranks keep a copy there of what a resume needs."""
 
     def check(self) -> None:
         super().check()
@@ -61,55 +61,56 @@ class ClusterConfig(Section):
     section: ClassVar[str] = "cluster"
 
     num_machines: int = 4
-    """P, the number of parts and of local machines."""
+    """P, the number of parts and of machines."""
     backend: Backend = Backend.auto
-    """auto, gloo, nccl, or loopback (all machines in one process, for tests and sweeps; same bits)."""
+    """auto, gloo, nccl, or loopback (all machines in one process, for tests and sweeps; the same bits)."""
     device: Device = Device.auto
-    """auto, cpu or cuda; ranks of a host take its GPUs in turn."""
+    """auto, cpu or cuda; the ranks of a host are assigned to its GPUs in turn."""
     interface: str | None = None
-    """Network interface of the ranks; default: lo on one host, else the one that leads to the job's head."""
+    """Network interface of the ranks; default: lo on one host, otherwise the one that leads to the job's head."""
     start: StartMethod = StartMethod.auto
-    """How `llcg train` starts ranks: fork (from one process that has imported everything), spawn (each imports for
-    itself), or auto (fork unless the ranks may use a GPU)."""
+    """How `llcg train` starts ranks: fork (from one process that has imported everything), spawn (each rank imports
+    everything), or auto (fork unless the ranks may use a GPU)."""
     threads: int = 1
-    """CPU threads of each rank; 0 shares the host's cores among its ranks (the bits depend on the number)."""
+    """CPU threads of each rank; 0 divides the host's cores among its ranks (the bits depend on the number)."""
     server_threads: int | str = AUTO
-    """CPU threads of an evaluation at the server, or auto: the cores that the machines on its host leave free, and at
-    least `threads`; in a job of one process, or with model=own, `threads`. No bit of our models depends on it."""
+    """CPU threads of an evaluation at the server, or auto: the cores that the machines on its host leave free, at least
+    `threads`; in a job of one process, or with model=own, `threads`. Built-in models give the same bits either way."""
     timeout: float = 120.0
-    """Seconds a rank may be silent (not: a round may take) before the job fails and names it."""
+    """Seconds without any sign of life from a rank before the job fails and names it; a round may take longer."""
     stall_timeout: float | None = 1800.0
-    """Seconds a rank may be alive and not move on (a step, a chunk of an evaluation, a block of a file) before the job
-    fails and names it; waiting for another rank does not count. null: as long as it takes."""
+    """Seconds that a rank may be alive without progress (a step, a chunk of an evaluation, a block of a file) before
+    the job fails and names it; waiting for another rank does not count. null: no limit."""
     join_timeout: float = 600.0
     """Seconds to wait for all ranks to join and to be ready."""
     max_restarts: int = 0
-    """How often a failed job is started again; it goes on from its last whole checkpoint."""
+    """How often a failed job is restarted; it resumes from the last checkpoint that all ranks have."""
     on_loss: OnLoss = OnLoss.fail
-    """What the loss of a machine means, which dies, is cut off or stalls: fail (the job ends), or go_on (the others go
-    on, and it takes its part again when it is back; llcg help faults)."""
+    """If a machine dies, is disconnected or stalls: fail (the job ends), or go_on (the others continue, and it takes
+    its part again when it returns; llcg help faults)."""
     stand_in: bool = True
-    """With on_loss=go_on: whether the server takes the local steps of parts that have no machine, on the full graph."""
+    """With on_loss=go_on: whether the server takes the local steps of parts without a machine, on the full graph."""
     deadline: float | None = None
-    """With on_loss=go_on: a round ends without machines that take longer than this multiple of what the median machine
-    takes by the rounds before; default: they are waited for."""
+    """With on_loss=go_on: a round ends without machines that take longer than this multiple of the median machine's
+    time in earlier rounds; default: wait for all machines."""
     late: LatePolicy = LatePolicy.damp
-    """What becomes of the update of a machine that a round has ended without: drop (nothing), or damp (it joins the
-    round after it has come, with 1/(1+age) of its weight, age in rounds)."""
+    """With a deadline, what happens to a late update: drop (it is ignored), or damp (it is averaged in the round after
+    it arrives, with 1/(1+age) of its weight, age in rounds)."""
     min_machines: int = 1
-    """With on_loss=go_on: the job fails where fewer machines than this are left."""
+    """With on_loss=go_on: the job fails if fewer machines than this are left."""
     max_returns: int = 8
-    """With on_loss=go_on: how often each machine is started again after it has died."""
+    """With on_loss=go_on: how often each machine is restarted after it died."""
     script: str | None = None
-    """With cluster.backend=loopback: a run's metrics.jsonl; parts that it lost are lost in the same rounds again."""
+    """With cluster.backend=loopback: metrics.jsonl of a run; the same parts are lost in the same rounds."""
     sealed: bool = True
-    """Whether messages, and values of the job's store, are sealed with the job's key (llcg help security)."""
+    """Whether messages are encrypted and authenticated, and values of the job's store authenticated, with the job's key
+    (llcg help security)."""
     key_file: str | None = None
-    """File with the job's key, from `llcg key FILE`, the same on every host; default: on one host a fresh key."""
+    """File with the job's key, from `llcg key FILE`, the same on every host; default: on one host a new key."""
     audit: bool = False
     """Compare the ledger with the bytes that the kernel counted on the job's sockets; a difference fails the job."""
     link_mbit: float | None = None
-    """Mbit/s of each rank's link in the cluster that cluster_seconds speaks of; default: an exchange takes no time."""
+    """Mbit/s of each rank's link, for computing cluster_seconds; default: sending takes no time."""
 
     def check(self) -> None:
         super().check()

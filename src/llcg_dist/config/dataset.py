@@ -31,13 +31,13 @@ class DatasetConfig(Section):
     section: ClassVar[str] = "dataset"
 
     source: str = MISSING
-    """The choice of the group, which says how the graph is read: dataset=planetoid."""
+    """How the graph is read; set by the group: dataset=planetoid."""
     name: str = MISSING
-    """Which graph of the source, e.g. dataset=planetoid dataset.name=PubMed; with dataset=files, what to call it."""
+    """Which graph of the source, e.g. dataset=planetoid dataset.name=PubMed; with dataset=files, any name for it."""
     seed: int = 0
-    """Seed of what the dataset draws (a generated graph, a split); apart from `seed`: seeds sweep over one graph."""
+    """Seed of a generated graph or a random split; independent of `seed`, so runs with other seeds share the graph."""
     subset: int | None = None
-    """Keep only this many nodes and the edges between them, drawn with dataset.seed: any graph, small."""
+    """Keep only this many nodes, found by breadth-first search, and the edges between them; depends on dataset.seed."""
 
     @property
     def described(self) -> str:
@@ -57,7 +57,7 @@ class DatasetConfig(Section):
 
 @dataclass
 class OwnDataConfig(DatasetConfig):
-    """A graph of the user's own, under any name that can be a part of paths."""
+    """The user's own graph, with any name that can be used in paths."""
 
     def check_name(self) -> None:
         rule = "must be made of letters, digits, '_', '-' and '.'"
@@ -69,8 +69,8 @@ class BoundedConfig(DatasetConfig):
     """A source that reads or makes graphs larger than memory."""
 
     memory: float | None = None
-    """GB of memory for what is sorted or converted at a time while the graph is loaded; by default a quarter of what is
-    free. The graph does not depend on it."""
+    """GB of memory for sorting and converting chunks while the graph is loaded; default: a quarter of free memory. The
+    result does not depend on it."""
 
     def check(self) -> None:
         super().check()

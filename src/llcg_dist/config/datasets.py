@@ -21,33 +21,34 @@ class SyntheticConfig(BoundedConfig):
     source: str = "synthetic"
     name: str = "synthetic"
     nodes: int = 10_000
-    """How many nodes the graph has."""
+    """Number of nodes."""
     classes: int = 16
-    """How many classes they belong to, all of the same size."""
+    """Number of classes, all of the same size."""
     degree: float = 20.0
     """Mean number of neighbours."""
     homophily: float = 0.5
     """Share of a node's edges that stay inside its class."""
     features: int = 64
-    """Features of a node."""
+    """Number of features per node."""
     signal: float = 0.15
-    """Length of a class's mean per feature, against noise of standard deviation 1."""
+    """Standard deviation of the class means in each feature; the noise around them has standard deviation 1."""
     label_noise: float = 0.0
-    """Share of the nodes with the label of another class, drawn at random: no model can know it."""
+    """Share of the nodes with a wrong label, chosen at random."""
     multilabel: int = 0
-    """More than 0: so many labels, and a node has several: each stands for a random half of the classes (micro-F1)."""
+    """If above 0, the number of labels of a multi-label graph; each label covers a random half of the classes (metric:
+    micro-F1)."""
     train_fraction: float = 0.5
-    """Share of the nodes to train on, drawn with dataset.seed where the data has no split of its own."""
+    """Share of training nodes, drawn with dataset.seed."""
     val_fraction: float = 0.25
-    """Share of the nodes to choose the best model by; the rest tests it."""
+    """Share of validation nodes, which select the best model; the rest are test nodes."""
 
 
 @dataclass
 class PublishedConfig(DatasetConfig):
-    """A published graph with one split of its own, read from files: flickr, reddit, yelp, ogbn-*, mag240m."""
+    """A published graph with its own split, read from files: flickr, reddit, yelp, ogbn-*, mag240m."""
 
     root: str = "data"
-    """Folder that the standard loader reads (`llcg help graph` says what goes where)."""
+    """Folder of the files that the standard loader reads (llcg help graph)."""
 
 
 @dataclass
@@ -55,9 +56,9 @@ class FractionsConfig(PublishedConfig):
     """A published graph without a split: amazon, coauthor."""
 
     train_fraction: float = 0.6
-    """Share of the nodes to train on, drawn with dataset.seed where the data has no split of its own."""
+    """Share of training nodes, drawn with dataset.seed if the data has no split."""
     val_fraction: float = 0.2
-    """Share of the nodes to choose the best model by; the rest tests it."""
+    """Share of validation nodes, which select the best model; the rest are test nodes."""
 
 
 @dataclass
@@ -65,7 +66,7 @@ class PlanetoidConfig(FractionsConfig):
     """Cora, CiteSeer, PubMed."""
 
     split: PlanetoidSplit = PlanetoidSplit.public
-    """Planetoid: public (20 training nodes a class), full (all but val and test), or random (by fractions)."""
+    """Planetoid: public (20 training nodes per class), full (all but val and test), or random (by fractions)."""
 
 
 @dataclass

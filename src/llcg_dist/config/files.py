@@ -53,23 +53,23 @@ class FilesConfig(OwnDataConfig, BoundedConfig):
     labels: str | None = None
     """Files: a table with the columns node and label, or node and a 0/1 column per label (multi-label); or .npy."""
     split: str | None = None
-    """Files: a table with the columns node and split (train, val, test), or .npy; none: drawn by fractions."""
+    """Files: a table with the columns node and split (train, val, test), or .npy; default: a random split."""
     train_mask: str | None = None
-    """Files: in place of dataset.split, a mask of the training nodes, .npy [N] of true and false."""
+    """Files: instead of dataset.split, a mask of the training nodes, .npy [N] of true and false."""
     val_mask: str | None = None
     """Files: a mask of the validation nodes."""
     test_mask: str | None = None
     """Files: a mask of the test nodes."""
     delimiter: str | None = None
-    """Files: what separates cells, a character or comma, semicolon, tab, space (any number of blanks), pipe; default
-    tab in .tsv, comma elsewhere."""
+    """Files: separator of cells: a character, or comma, semicolon, tab, space (any number of blanks), pipe; default
+    tab in .tsv, otherwise comma."""
     encoding: str = "utf-8"
-    """Files: the encoding of text, such as latin-1, cp1252 or utf-16."""
+    """Files: text encoding, such as latin-1, cp1252 or utf-16."""
     columns: ColumnsConfig = field(default_factory=ColumnsConfig)
     train_fraction: float = 0.6
-    """Share of the nodes to train on, drawn with dataset.seed where the data has no split of its own."""
+    """Share of training nodes, drawn with dataset.seed if the data has no split."""
     val_fraction: float = 0.2
-    """Share of the nodes to choose the best model by; the rest tests it."""
+    """Share of validation nodes, which select the best model; the rest are test nodes."""
     metric: Metric | None = None
     """Files: accuracy, f1_micro or roc_auc; default accuracy, for multi-label f1_micro."""
 

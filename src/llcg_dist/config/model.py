@@ -23,28 +23,28 @@ class ModelConfig(Section):
 
     name: str = "sage"
     arch: str | None = None
-    """Layer by layer: G (GCN), S (SAGE), L (linear), B (BatchNorm), e.g. SBSBS. Default: from name, layers, norm."""
+    """A letter per layer: G (GCN), S (SAGE), L (linear), B (BatchNorm), e.g. SBSBS. Default: by name, layers, norm."""
     hidden: int = 64
     """Width of the hidden layers."""
     layers: int = 2
-    """Message-passing layers; of a model of one's own, how many hops it reads."""
+    """Number of message-passing layers; with model=own, the number of hops that the model reads."""
     dropout: float = 0.5
-    """Share of the hidden values that a training step sets to zero."""
+    """Dropout probability of hidden values."""
     norm: Norm = Norm.batch
-    """batch (BatchNorm between layers; appnp: of the features, as the paper has it) or none."""
+    """batch (BatchNorm between layers; for appnp on the features, as in the paper) or none."""
     input_norm: bool = False
-    """BatchNorm of the features before the first layer, without affine weights: a leading B."""
+    """Whether BatchNorm without affine weights is applied to the features before the first layer (a leading B)."""
     gcn_norm: GcnNorm = GcnNorm.symmetric
-    """Normalisation of G: symmetric (D^-1/2 A D^-1/2) or row (D^-1 A), self-loops included."""
+    """Normalisation of GCN layers: symmetric (D^-1/2 A D^-1/2) or row (D^-1 A), with self-loops."""
     heads: int = 1
-    """Attention heads of gat; they share `hidden`."""
+    """Number of attention heads of gat; `hidden` is divided among them."""
     teleport: float = 0.2
-    """beta, the share of its first state that a node of appnp returns to at every propagation."""
+    """appnp: beta, the weight of a node's initial state in every propagation step."""
     target: str | None = None
     """own: dotted path of a class or function, called with in_channels, out_channels and the options, that returns a
     module with forward(x, edge_index), or one with depth and forward(x, blocks)."""
     options: dict[str, Any] = field(default_factory=dict)
-    """own: its keyword arguments: model.options.heads=4."""
+    """own: keyword arguments of the target, for example model.options.heads=4."""
 
     def check(self) -> None:
         super().check()

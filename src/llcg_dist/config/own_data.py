@@ -11,13 +11,13 @@ class ObjectConfig(OwnDataConfig):
     """A PyG Data or Dataset, a DGL graph, or a Graph; its masks are the split."""
 
     train_fraction: float = 0.6
-    """Share of the nodes to train on, drawn with dataset.seed where the data has no split of its own."""
+    """Share of training nodes, drawn with dataset.seed if the data has no split."""
     val_fraction: float = 0.2
-    """Share of the nodes to choose the best model by; the rest tests it."""
+    """Share of validation nodes, which select the best model; the rest are test nodes."""
     split: int = 0
-    """Which split, where the data's masks have several columns."""
+    """Which column of the data's masks is the split, if they have several."""
     metric: Metric | None = None
-    """accuracy, f1_micro or roc_auc; default accuracy, for several labels a node f1_micro."""
+    """accuracy, f1_micro or roc_auc; default accuracy, or f1_micro for multi-label graphs."""
 
     def check(self) -> None:
         super().check()
@@ -31,7 +31,7 @@ class PygConfig(ObjectConfig):
     source: str = "pyg"
     name: str = "pyg"
     path: str | None = None
-    """File of torch.save(data); it is read with weights_only, so that it can run no code."""
+    """File written by torch.save(data); it is read with weights_only, so it cannot run code."""
 
     @property
     def described(self) -> str:
@@ -44,14 +44,14 @@ class PygConfig(ObjectConfig):
 
 @dataclass
 class OwnConfig(ObjectConfig):
-    """A class or function of the user's, e.g. torch_geometric.datasets.WikiCS."""
+    """A class or function that returns the graph, e.g. torch_geometric.datasets.WikiCS."""
 
     source: str = "own"
     name: str = "own"
     target: str | None = None
-    """Dotted path of a class or function that returns the data: a PyG Data or Dataset, a DGL graph, or a Graph."""
+    """Dotted path of a class or function that returns a PyG Data or Dataset, a DGL graph, or a Graph."""
     options: dict[str, Any] = field(default_factory=dict)
-    """Its keyword arguments: dataset.options.root=data."""
+    """Keyword arguments of the target, for example dataset.options.root=data."""
 
     @property
     def described(self) -> str:
@@ -65,7 +65,7 @@ class OwnConfig(ObjectConfig):
 
 @dataclass
 class MemoryConfig(ObjectConfig):
-    """A graph that llcg_dist.fit was called with, known by its content."""
+    """A graph passed to llcg_dist.fit, identified by its content."""
 
     source: str = "memory"
     name: str = "memory"

@@ -50,27 +50,27 @@ class PartitionConfig(Section):
     section: ClassVar[str] = "partition"
 
     method: PartitionMethod = PartitionMethod.metis
-    """metis (few cut edges), stream (nearly as few, in a fraction of METIS's memory), auto (METIS where the memory is
-    enough for it, else stream), random, clusters (many METIS pieces, spread over the parts) or given (in a file)."""
+    """metis (few cut edges), stream (nearly as few, in a fraction of METIS's memory), auto (metis if memory suffices,
+    else stream), random, clusters (many METIS clusters, distributed over the parts) or given (from a file)."""
     seed: int = 0
-    """Seed of the partitioner; apart from `seed`, so that seeds sweep over the same parts."""
+    """Seed of the partitioner; independent of `seed`, so that runs with other seeds share the parts."""
     root: str = "partitions"
-    """Folder that holds the partition stores."""
+    """Folder of the partition stores."""
     backend: PartitionBackend = PartitionBackend.auto
-    """Whose METIS: dgl, pymetis, or auto (DGL's where it is installed, else pymetis')."""
+    """METIS library: dgl, pymetis, or auto (dgl if it is installed, else pymetis)."""
     balance: Balances = Balance.none
     """What METIS, stream and clusters balance besides the number of nodes: none, train (training nodes), labels
     (training nodes of each class), nodes (no more than that), or a list."""
     clusters: int = 16
-    """clusters: METIS pieces for each part."""
+    """clusters: number of METIS clusters per part."""
     file: str | None = None
     """given: .npy [N] with the part of every node, or .csv or .parquet with the columns node and part."""
     features_dtype: FeaturesDtype = FeaturesDtype.given
-    """How the store keeps features: given (float32, or float16 where the data has that), or float16: half the disk and
-    the memory, rounded to three digits. Models compute in float32 either way."""
+    """Data type of stored features: given (float32, or float16 if the data has float16), or float16 (half the disk and
+    memory, rounded to three digits). Models compute in float32 either way."""
     order: NodeOrder = NodeOrder.given
-    """In which order the store keeps the whole graph: given (the data's), or parts: neighbours stand closer to each
-    other. Predictions come in the data's order either way."""
+    """Node order of the stored whole graph: given (as in the data), or parts (by part, so that neighbours are closer in
+    memory). Predictions are in the order of the data either way."""
 
     @property
     def balances(self) -> set[str]:

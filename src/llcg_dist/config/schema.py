@@ -54,22 +54,22 @@ class Config(Section):
     checkpoint: CheckpointConfig = field(default_factory=CheckpointConfig)
     cluster: ClusterConfig = field(default_factory=ClusterConfig)
     num_rounds: int = 20
-    """R, the rounds of communication."""
+    """R, the number of communication rounds."""
     seed: int = 0
-    """Seed of the model's initial weights, the mini-batches, the sampling and dropout."""
+    """Seed of initial weights, mini-batches, neighbour sampling and dropout."""
     init_from: str | None = None
-    """Start from these weights: a run's folder (its best.pt, else model.pt), or a file of a state_dict."""
+    """Initial weights: the folder of a run (its best.pt, else model.pt), or a file with a state_dict."""
     on_nonfinite: OnNonfinite = OnNonfinite.fail
-    """When a machine sends NaN or infinity: fail, or skip (average the others, and give it the good model)."""
+    """If a machine sends NaN or infinity: fail, or skip (average the other machines and send it the new model)."""
     resume: Resume = Resume.auto
-    """auto (continue an unfinished run in run_dir), must (fail where there is nothing to continue), never, or fresh
-    (start over, and remove the records and checkpoints that are there)."""
+    """auto (resume an unfinished run in run_dir), must (fail if there is nothing to resume), never, or fresh (delete
+    the records and checkpoints in run_dir and start over)."""
     verify: Verify = Verify.full
-    """What is checked of a stored graph before it is used: full (sizes and checksums) or sizes."""
+    """Check of a stored graph before it is used: full (sizes and checksums) or sizes."""
     logger: Loggers = "auto"
-    """Curves besides metrics.jsonl: tensorboard, mlflow, wandb, a list, none, or auto (tensorboard where installed)."""
+    """Loggers besides metrics.jsonl: tensorboard, mlflow, wandb, a list, none, or auto (tensorboard if installed)."""
     run_dir: str | None = None
-    """Folder of the run's records; default runs/<date>_<time>_<dataset>_<algorithm>."""
+    """Folder of the run's files; default runs/<date>_<time>_<dataset>_<algorithm>."""
 
     def check(self) -> None:
         super().check()

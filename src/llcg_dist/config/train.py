@@ -77,33 +77,33 @@ class TrainConfig(Section):
     local_lr: float = 1e-2
     """eta, the machines' learning rate."""
     server_lr: float = 1e-2
-    """gamma, the learning rate of the server's correction."""
+    """gamma, the learning rate of the server's correction steps."""
     local_batch_size: int = 64
-    """Training nodes of a machine's mini-batch."""
+    """Number of training nodes in a machine's mini-batch."""
     server_batch_size: int = 256
-    """Training nodes of a mini-batch of the server's correction."""
+    """Number of training nodes in a mini-batch of a correction step."""
     optimizer: str = "adam"
-    """adam, sgd, or the dotted path of a class such as torch.optim.AdamW, at the machines and at the server."""
+    """adam, sgd, or the dotted path of a class such as torch.optim.AdamW; used by machines and server."""
     optimizer_options: dict[str, Any] = field(default_factory=dict)
-    """Its keyword arguments besides the learning rate and weight_decay: train.optimizer_options.momentum=0.9."""
+    """Other keyword arguments of the optimiser, for example train.optimizer_options.momentum=0.9."""
     optimizer_state: OptimizerState = OptimizerState.keep
-    """keep the optimiser's state across rounds, or reset it at the start of each."""
+    """keep the optimiser's state across rounds, or reset it at the start of every round."""
     weight_decay: float = 0.0
-    """The optimiser's weight decay, at the machines and at the server."""
+    """Weight decay of the optimiser, at machines and server."""
     precision: Precision = Precision.float32
-    """Of the dense products of a step, at machines and server: float32, or bfloat16 with sums in float32, faster where
-    the CPU has avx512_bf16 or amx_bf16 (llcg doctor); weights, optimiser and BatchNorm's statistics stay float32."""
+    """Precision of matrix products in training steps: float32, or bfloat16 with float32 accumulation, which is faster
+    on CPUs with avx512_bf16 or amx_bf16 (see llcg doctor). Weights, optimiser and BatchNorm statistics stay float32."""
     local_loss: LocalLoss = LocalLoss.plain
-    """plain, or calibrated: a machine adds log(local / global share of a class) to its logits, in its loss alone."""
+    """plain, or calibrated: in its loss, a machine adds log(local / global share) of each class to the logits."""
     lr_schedule: LrSchedule = LrSchedule.constant
-    """Of both learning rates: constant, cosine (falls towards 0), warmup (rises, then constant), warmup_cosine, or
-    cosine_end (constant, and falls at the end alone)."""
+    """Schedule of both learning rates: constant, cosine (falls towards 0), warmup (rises, then constant),
+    warmup_cosine, or cosine_end (constant, falls only at the end)."""
     lr_warmup: float = 0.1
-    """The share of the run over which warmup and warmup_cosine rise."""
+    """Share of the run in which warmup and warmup_cosine rise."""
     lr_end: float = 0.25
-    """The share of the run over which cosine_end falls."""
+    """Share of the run in which cosine_end falls."""
     lr_unit: LrUnit = LrUnit.rounds
-    """What the schedule counts: rounds, or the machines' local steps (steps)."""
+    """Unit of the schedule: rounds, or steps (local steps of the machines)."""
 
     def check(self) -> None:
         super().check()
@@ -122,20 +122,21 @@ class SamplingConfig(Section):
     section: ClassVar[str] = "sampling"
 
     fanout: Fanouts = 10
-    """Neighbours a machine samples per node and layer: one number, or one per layer as [10,5]; -1 takes all of them, a
-    number between 0 and 1 that share of them."""
+    """Neighbours that a machine samples per node and layer: one number, or one per layer such as [10,5]; -1 means all,
+    a number between 0 and 1 that share of them."""
     method: SamplingMethod = SamplingMethod.neighbor
-    """How a machine samples them: neighbor (each node for itself) or labor (nodes of a layer agree; fewer rows)."""
+    """Sampling method of the machines: neighbor (independent for each node) or labor (nodes of a layer share
+    neighbours, so fewer feature rows are read)."""
     prefetch: Switch = Switch.auto
-    """Draw a machine's next mini-batch in a second thread: on, off, or auto (where the host has more cores than ranks);
+    """Sample a machine's next mini-batch in a second thread: on, off, or auto (if the host has more cores than ranks);
     the same bits either way."""
     features_on: FeaturesOn = FeaturesOn.auto
     """Where a rank on a GPU keeps the features: device, host (the rows of each batch are uploaded), or auto (on the
-    device where they take at most half of its free memory); the same bits either way."""
+    device if they take at most half of its free memory); the same bits either way."""
     server_fanout: Fanouts = -1
-    """Neighbours in the server's correction, written like fanout."""
+    """Neighbours sampled in the server's correction steps, in the format of fanout."""
     server_minibatch: ServerMinibatch = ServerMinibatch.uniform
-    """Nodes of the correction: uniform over all training nodes, or cut_edges (training nodes at an end of one)."""
+    """Training nodes of correction steps: uniform (any training node), or cut_edges (only ends of cut edges)."""
 
     def check(self) -> None:
         super().check()
@@ -152,24 +153,24 @@ class EvaluateConfig(Section):
 
     every: int | str = 1
     """Score the model on the whole graph every N rounds and at the end; 0 turns evaluation off. auto scores the newest
-    model whenever the process that evaluates is free: no round waits, and the clock decides which rounds are scored."""
+    model whenever the evaluator is free: no round waits, but the clock decides which rounds are scored."""
     process: Switch = Switch.auto
-    """Evaluate in a process of its own beside the rounds: on, off, or auto (where the server's host has two cores or
-    more); the same scores either way. A job of one process (loopback, single) has none."""
+    """Evaluate in a separate process while rounds continue: on, off, or auto (if the server's host has at least two
+    cores); the same scores either way. Jobs of one process (loopback, single) have no such process."""
     chunk: int = 65_536
-    """Nodes that evaluation computes at a time (fewer where they have more than 8 neighbours on average)."""
+    """Number of nodes that evaluation computes at a time (fewer if they have more than 8 neighbours on average)."""
     scratch: str | None = None
-    """Folder for the hidden states of a graph whose states exceed memory; by default they stay in memory."""
+    """Folder for hidden states that exceed memory; default: they stay in memory."""
     states: Precision = Precision.float32
-    """Of the hidden states and dense products of an evaluation: float32, or bfloat16 in half the memory."""
+    """Precision of hidden states and matrix products in evaluation: float32, or bfloat16 (half the memory)."""
     sample: float = 1.0
-    """The share of the training, validation and test nodes that a round is scored on, drawn once by the seed; below 1
-    scores are estimates, with their standard errors beside them (val_score_error, test_score_error)."""
+    """Share of training, validation and test nodes that are scored, drawn once with the seed; below 1, scores are
+    estimates with standard errors (val_score_error, test_score_error)."""
     ema: float = 0.0
-    """What an exponential average of the rounds' models keeps of itself every round, such as 0.8. With it that average
-    is what is scored and saved (best.pt, model.pt), while training goes on from the models as they are; 0: none."""
+    """Decay of an exponential moving average of the rounds' models, such as 0.8. The average is scored and saved
+    (best.pt, model.pt); training continues from the current model. 0 turns this off."""
     both_statistics: bool = False
-    """Also score with the other kind of BatchNorm statistics than algorithm.batchnorm_stats, in columns of its own."""
+    """Also score with the other kind of BatchNorm statistics (see algorithm.batchnorm_stats), in separate columns."""
 
     def check(self) -> None:
         super().check()
@@ -187,9 +188,9 @@ class EarlyStopConfig(Section):
     section: ClassVar[str] = "early_stop"
 
     patience: int | None = None
-    """End the run after so many evaluations in a row without a better validation score; 0 or null turns this off."""
+    """Stop after this many evaluations in a row without a better validation score; 0 or null turns this off."""
     min_delta: float = 0.0
-    """How much better than the best so far a score must be to count."""
+    """Minimum improvement over the best score that counts as better."""
 
     def check(self) -> None:
         super().check()
@@ -203,11 +204,11 @@ class DiagnosticsConfig(Section):
     every: int = 0
     """Measure the quantities of the paper's theorems every N rounds (llcg help diagnostics); 0 turns this off."""
     repeats: int = 4
-    """How often the training nodes are cut into mini-batches to estimate the noise of sampling."""
+    """Number of passes over the training nodes in mini-batches, to estimate the sampling noise."""
     chunk: int = 1024
-    """Training nodes whose gradient is computed at a time, with all their neighbours."""
+    """Number of training nodes whose gradient is computed at a time, with all their neighbours."""
     hessian_steps: int = 10
-    """Steps of the power iteration that estimates the smoothness L."""
+    """Number of power iterations that estimate the smoothness L."""
 
     def check(self) -> None:
         super().check()

@@ -34,7 +34,7 @@ def load_config(overrides: Sequence[str]) -> Config:
 
 def compose_config(overrides: Sequence[str]) -> Config:
     """The composed settings, with known keys and the right types; rules between values are not checked."""
-    _require_one_choice(overrides)
+    require_one_choice(overrides)
     try:
         with opened_conf():
             composed = compose("config", overrides=[may_add(override) for override in overrides])
@@ -95,7 +95,7 @@ def _require_known(composed: Any, config: Any, prefix: str = "") -> None:
             _require_known(value, getattr(config, key), f"{prefix}{key}.")
 
 
-def _require_one_choice(overrides: Sequence[str]) -> None:
+def require_one_choice(overrides: Sequence[str]) -> None:
     """Raises UserError where a group is chosen twice: Hydra would take the last without a word."""
     chosen: dict[str, str] = {}
     for group, _, choice in (override.partition("=") for override in overrides):

@@ -8,6 +8,8 @@ from llcg_dist.config.keys import did_you_mean, unknown_key
 from llcg_dist.config.own_files import preset_folders
 
 _KEY = r".* full_key: (\S+)"
+_SEVERAL = "several values are a sweep (llcg train -m); a list is written [a,b], a text with a comma in quotes"
+_NOT_TAKEN_AWAY = "nothing can be taken away; leave this out for the default, or give a value"
 _MESSAGES: list[tuple[str, Callable[..., str]]] = [
     (f"Key '[^']+' (?:is )?not in '\\w+'{_KEY}", unknown_key),
     (
@@ -23,6 +25,39 @@ _MESSAGES: list[tuple[str, Callable[..., str]]] = [
     (
         f"Value '(.*)' of type '\\w+' is incompatible with type hint 'Union\\[(.*?)\\]'{_KEY}",
         lambda value, kinds, key: f"{key}={value}: must be of type {kinds.replace(', ', ' or ')}",
+    ),
+    (
+        r"Could not append to config. An item is already at '([^']+)'",
+        lambda key: f"+{key}: this setting is there already; leave the + out",
+    ),
+    (
+        r"Error merging override ~(\S+) ",
+        lambda key: f"~{key}: {_NOT_TAKEN_AWAY}",
+    ),
+    (
+        r"Could not delete from config. The value of '([^']+)' is",
+        lambda key: f"~{key}: {_NOT_TAKEN_AWAY}",
+    ),
+    (
+        r"Error merging override (\S+?)=(.*) Cannot (?:merge|assign) .*",
+        lambda key, value: f"{key}={value}: must be keys and values, such as {key}.name=value",
+    ),
+    (
+        r"Ambiguous value for argument '([^']+)'",
+        lambda given: f"{given}: {_SEVERAL}",
+    ),
+    (
+        r"Sweep parameters '([^']+)' requires --multirun",
+        lambda given: f"{given}: {_SEVERAL}",
+    ),
+    (r"missing mandatory value: .* full_key: (\w+)\.", lambda group: f"~{group}: {_NOT_TAKEN_AWAY}"),
+    (
+        r"Config group override must be a string or a list. Got (\w+)",
+        lambda kind: f"a group of presets takes the name of one, such as algorithm=llcg, and no {kind}",
+    ),
+    (
+        r"Key '([^']+)' is not in struct full_key: (\S+)\.\1 ",
+        lambda name, key: f"{key}: is given one by one, as {key}.{name}=value",
     ),
     (f"field '[^']+' is not Optional{_KEY}", lambda key: f"{key}=null: must have a value"),
     (f"Value (.*) \\(\\w+\\) is not a valid input{_KEY}", lambda value, key: f"{key}={value}: must be one word"),
@@ -49,8 +84,9 @@ def explain(error: Exception) -> str:
         option = no_option[1].removeprefix(f"{group}/")
         return f"{group}={option}: must be one of {_choices(group, option, (no_option[3] or '').split())}"
     override = getattr(error, "override", None)
-    if override:
-        return f"{override}: cannot be read as a setting (key=value in Hydra's grammar){_quoted(override)}"
+    if override is not None:
+        given = override or "''"
+        return f"{given}: cannot be read as a setting (key=value in Hydra's grammar){_quoted(override)}"
     return f"settings: {text.split(' Config search path')[0] or type(error).__name__}"
 
 

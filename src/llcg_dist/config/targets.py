@@ -1,5 +1,6 @@
 """Users' own classes and functions by dotted path (my_package.nets.MyNet), as Hydra's `_target_` names them."""
 
+import logging
 import sys
 from typing import Any
 
@@ -18,12 +19,22 @@ def resolve(key: str, target: str) -> Any:
     if is_in_memory(target):
         raise UserError(f"{key}={target}: existed only in the process that trained; name an importable class instead")
     try:
-        return get_object(target)
+        return _imported(target)
     except Exception as error:  # whatever the user's module raises when it is imported
         cause = error.__cause__ if isinstance(error.__cause__, Exception) else error
         advice = "write package.module.Name, with its folder the current one or on PYTHONPATH"
         reason = _missing_name(target) or one_line(cause)
         raise UserError(f"{key}={target}: cannot be imported ({reason}); {advice}") from None
+
+
+def _imported(target: str) -> Any:
+    """What the dotted path names. Hydra also logs, over several lines, whatever it raises."""
+    log = logging.getLogger(get_object.__module__)
+    before, log.disabled = log.disabled, True
+    try:
+        return get_object(target)
+    finally:
+        log.disabled = before
 
 
 def _missing_name(target: str) -> str | None:
@@ -56,7 +67,7 @@ def importable_path(thing: Any) -> str | None:
         return None
     path = f"{module}.{name}"
     try:
-        return path if get_object(path) is thing else None
+        return path if _imported(path) is thing else None
     except Exception:
         return None
 

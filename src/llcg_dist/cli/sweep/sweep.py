@@ -28,7 +28,7 @@ from omegaconf import OmegaConf, open_dict
 
 from llcg_dist.cli.sweep.job import JobOutcome, run_job
 from llcg_dist.cli.sweep.launcher import ResumingLauncher
-from llcg_dist.config.compose import may_add, opened_conf, quoted_override
+from llcg_dist.config.compose import may_add, opened_conf, quoted_override, require_one_choice
 from llcg_dist.config.explain import explain
 from llcg_dist.config.recorded import read_settings
 from llcg_dist.data.atomic_files import make_folder
@@ -71,6 +71,8 @@ def _sweep(overrides: list[str]) -> int:
     _check_overrides(overrides)
     overrides = [may_add(override) for override in overrides]
     parsed = _parse(overrides)
+    require_one_choice(overrides)
+    require_swept_once(parsed)
     fixed = [f"{o.get_key_element()}={o.get_value_element_as_str()}" for o in parsed if not o.is_sweep_override()]
     config, sweeper = _compose(overrides, parsed)
     sweep_dir = Path(config.hydra.sweep.dir)
@@ -108,13 +110,19 @@ def _run(sweeper: Any, config: Any, sweep_dir: Path, fixed: list[str]) -> dict[s
     try:
         sweeper.sweep(arguments=arguments)
     except ValueError as error:
-        if not all(outcome.code for outcome in launcher.outcomes.values()):
+        done = [outcome for outcome in launcher.outcomes.values() if not outcome.code]
+        if any(outcome.score is not None for outcome in done):
             raise
+        if done:
+            rule = "searches by validation scores, and no job has one (evaluate.every=0, or no validation nodes)"
+            raise UserError(f"hydra/sweeper=optuna: {rule}") from None
         say(f"no job succeeded ({error})")  # optuna raises where there is no best trial
     except Exception as error:
         if launcher.outcomes:
             raise
         raise UserError(explain(error)) from None
+    if not launcher.outcomes:
+        raise UserError("this sweep has no job: one of its ranges is empty")
     return launcher.outcomes
 
 
@@ -141,6 +149,18 @@ def _check_overrides(overrides: list[str]) -> None:
         module, extra = _PLUGINS.get(override, ("", ""))
         if module and not _is_installed(module):
             raise UserError(f"{override}: the plugin is not installed; pip install 'llcg_dist[{extra}]'")
+
+
+def require_swept_once(parsed: Sequence[Any]) -> None:
+    """Raises UserError for a key that is swept and given again: Hydra would take the last without a word."""
+    lines: dict[str, Any] = {}
+    for override in parsed:
+        key = override.get_key_element().lstrip("+~")
+        earlier = lines.setdefault(key, override)
+        swept = earlier.is_sweep_override() or override.is_sweep_override()
+        if swept and earlier.input_line != override.input_line:
+            both = f"{earlier.input_line} and {override.input_line}"
+            raise UserError(f"{both}: {key} can be given once; name all its values there, or leave one out")
 
 
 def _is_installed(module: str) -> bool:

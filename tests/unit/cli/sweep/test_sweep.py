@@ -1,9 +1,16 @@
 """The folder of a sweep, and what it sweeps over."""
 
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import OmegaConf
 
-from llcg_dist.cli.sweep.sweep import drop_overridden_params, sweep_name
+from llcg_dist.cli.sweep.job import JobOutcome
+from llcg_dist.cli.sweep.sweep import _run, _sweep, drop_overridden_params, require_swept_once, sweep_name
+from llcg_dist.errors import UserError
 
 
 def name(*overrides: str) -> str:
@@ -34,3 +41,47 @@ def test_a_sweep_without_axes_of_its_own_is_left_alone() -> None:
     config = OmegaConf.create({"hydra": {"sweeper": {"params": None}}})
     drop_overridden_params(config, OverridesParser.create().parse_overrides(["seed=0,1"]))
     assert config.hydra.sweeper.params is None
+
+
+@pytest.mark.parametrize(
+    ("overrides", "line"),
+    [
+        (["seed=0,1", "seed=2,3"], "seed=0,1 and seed=2,3: seed can be given once; name all its values there"),
+        (["seed=2", "seed=0,1"], "seed=2 and seed=0,1: seed can be given once"),
+        (["algorithm=llcg", "algorithm=psgd_pa", "seed=0,1"], "only one of them can be chosen"),
+        (["seed=range(0)"], "this sweep has no job"),
+    ],
+)
+def test_jobs_that_would_be_left_out_without_a_word(
+    overrides: list[str], line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UserError) as error:
+        _sweep(overrides)
+    assert line in str(error.value)
+
+
+def test_a_later_value_takes_the_place_of_an_earlier_one_that_is_not_swept() -> None:
+    require_swept_once(OverridesParser.create().parse_overrides(["seed=1", "seed=2", "algorithm.K=2,4"]))
+
+
+@pytest.mark.parametrize(
+    ("outcome", "error"),
+    [(JobOutcome("a", 0), UserError), (JobOutcome("a", 0, score=0.5), ValueError), (JobOutcome("a", 2), None)],
+)
+def test_a_search_whose_jobs_have_no_score(outcome: JobOutcome, error: type[Exception] | None, tmp_path: Path) -> None:
+    """Optuna raises ValueError where there is no best trial."""
+
+    class Search:
+        launcher: Any = None
+
+        def sweep(self, arguments: list[str]) -> None:
+            self.launcher.outcomes["a"] = outcome
+            raise ValueError("No trials are completed yet.")
+
+    config = SimpleNamespace(hydra=SimpleNamespace(overrides=SimpleNamespace(task=OmegaConf.create([]))))
+    if error is None:
+        assert _run(Search(), config, tmp_path, []) == {"a": outcome}
+    else:
+        with pytest.raises(error):
+            _run(Search(), config, tmp_path, [])

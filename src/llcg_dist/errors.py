@@ -11,11 +11,11 @@ _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 class UserError(Exception):
-    """A setting or file that cannot work. One line: what, where, what to do. `llcg` ends with exit code 2."""
+    """A mistake in settings or data. The one-line message says what, where and what to do. Exit code 2 of `llcg`."""
 
 
 class TrainingError(Exception):
-    """Training failed for a reason that the message explains, so that no traceback is shown. Exit code 1."""
+    """Training failed. The message explains why, so no traceback is shown. Exit code 1 of `llcg`."""
 
 
 class PeerLostError(Exception):

@@ -58,43 +58,43 @@ Handlers = Mapping[type[Message], Callable[[Message], Message]]
 
 
 class Algorithm:
-    """Parallel SGD with periodic averaging: local steps on every part, then the average. Subclasses override only what
-    differs. One object serves one run at the server, and another one at every machine."""
+    """Parallel SGD with periodic averaging (PSGD-PA): local steps on every part, then the average of the models.
+    Subclasses override what differs. In a run, the server has one object of the class and every machine has another."""
 
     messages: tuple[type[Message], ...] = MESSAGES
-    """Classes of message that may cross; any other is an error."""
+    """Message classes that may be sent; any other is an error."""
 
     allowed_messages: frozenset[Kind] = frozenset({Kind.PARAMETERS})
-    """Kinds of content that may cross besides control; any other is an error."""
+    """Kinds of content that may be sent besides control data; any other is an error."""
 
     trains_on_parts = True
-    """One process per part (False: rank 0 alone)."""
+    """Whether every part has a process (False: only rank 0 trains)."""
 
     takes_correction_steps = False
-    """The server takes algorithm.S steps of its own."""
+    """Whether the server takes algorithm.S correction steps."""
 
     corrects_beside = False
-    """It can take them while the machines train (algorithm.correction=beside)."""
+    """Whether the server can take them while the machines train (algorithm.correction=beside)."""
 
     averages_models = True
-    """The machines' models are averaged, so that an outer optimiser has something to do."""
+    """Whether the machines' models are averaged; algorithm.server_optimizer needs this."""
 
     data_access: DataAccess = DataAccess.PART
-    """What a machine samples from."""
+    """The data that a machine samples from."""
 
     def __init__(self, config: Config) -> None:
         self.config = config
         self.outer = outer_optimizer(config.algorithm)
         self.running_average = RunningAverage(config.evaluate.ema)
         self.mixer: LayerMixer | None = None
-        """aggregate=learned: the server's, which has the full graph."""
+        """Fits the weights of aggregate=learned; only at the server, which has the full graph."""
 
     @property
     def num_machines(self) -> int:
         return self.config.cluster.num_machines
 
     def local_steps(self, planned_rounds: int | None = None) -> list[int]:
-        """Steps of each machine in rounds 1..R; a run that was planned shorter keeps the growth of its plan."""
+        """Local steps of each machine in rounds 1..R; an extended run keeps the growth of the rounds first planned."""
         rounds = self.config.num_rounds
         return local_steps(self.config.algorithm, planned_rounds or rounds, rounds)
 
@@ -103,30 +103,31 @@ class Algorithm:
         return self.config.train.local_batch_size
 
     def server_learning_rate(self, rates: LearningRates) -> tuple[float, Callable[[int, int], float]]:
-        """The learning rate of the server's own steps, and what it is multiplied with at (round, step)."""
+        """The learning rate of the server's steps, and a function (round, step) that returns its factor."""
         return self.config.train.server_lr, rates.server
 
     def send_model(self, theta: Tensor, round_: int, server: ServerTools) -> None:
-        """Line 3 of Algorithm 2: the machines receive the model, and begin their local steps."""
+        """Line 3 of Algorithm 2: sends the model to the machines, which then start their local steps."""
         server.channel.send(Train(round_, theta, server.durable_round))
 
     def correct_beside(self, theta: Tensor, round_: int, corrector: Corrector) -> None:
-        """algorithm.correction=beside: the server's own steps from the model `theta` that it has just sent, while the
-        machines train; `correct` then joins where they led to."""
+        """With algorithm.correction=beside: takes the server's steps from the model `theta` that it just sent, while
+        the machines train; `correct` then combines the result with the average."""
 
     def local_phase(self, theta: Tensor, round_: int, server: ServerTools) -> tuple[Tensor, list[Message]]:
-        """Lines 4-10: waits until all machines have taken their steps. The model that they started from, and their
-        replies, each with a machine's model as content."""
+        """Lines 4-10: waits until all machines have taken their steps. Returns the model that they started from, and
+        their replies, each with a machine's model as content."""
         return theta, server.channel.replies()
 
     def local_gradient(self, gradient: Tensor, theta: Tensor, start: Tensor) -> Tensor:
-        """Line 7: the gradient that a machine steps along. All three are flat vectors of the learned parameters:
-        the mini-batch gradient at `theta`, and the model `start` that the machine received this round. They are on the
-        device that the machine trains on."""
+        """Line 7: returns the gradient for a machine's next step. All arguments are flat vectors of the learned
+        parameters on the machine's device: the mini-batch gradient at `theta`, the current model `theta`, and the model
+        `start` that the machine received this round."""
         return gradient
 
     def after_local_steps(self, theta: Tensor, start: Tensor) -> None:
-        """Line 10: a machine's steps of a round have led from `start` to `theta`, learned parameters as above."""
+        """Line 10: called at a machine after the last step of a round. The steps led from `start` to `theta`, flat
+        vectors of the learned parameters."""
 
     @property
     def changes_gradients(self) -> bool:
@@ -142,7 +143,7 @@ class Algorithm:
 
     @property
     def judges_updates(self) -> bool:
-        """Whether there are updates of several machines to compare."""
+        """Whether there are updates of several machines, which screening can compare."""
         return self.averages_models and self.trains_on_parts
 
     @property
@@ -150,7 +151,8 @@ class Algorithm:
         return type(self).aggregate is not Algorithm.aggregate
 
     def aggregate(self, theta: Tensor, models: Models) -> Tensor:
-        """Line 11: one model of the machines' models, in memory of its own; `theta` is what they started from."""
+        """Line 11: returns one model from the machines' models, as a new vector; `theta` is the model they started
+        from."""
         if self.config.algorithm.aggregate == Aggregate.mean:
             average = weighted_average(models.vectors, models.weights)
         elif self.config.algorithm.aggregate == Aggregate.learned:
@@ -161,18 +163,18 @@ class Algorithm:
         return self.outer.step(theta, average, models.statistics)
 
     def correct(self, theta: Tensor, models: Models, corrector: Corrector) -> Tensor:
-        """Lines 12-17: the model after the server's own steps from the average `theta`, or (correction=beside) after it
-        is joined with the result of those taken meanwhile."""
+        """Lines 12-17: returns the model after the server's steps from the average `theta`; with correction=beside, the
+        average combined with the result of the steps taken meanwhile."""
         return theta
 
     @property
     def goes_on_without(self) -> bool:
-        """A round can end without one of the machines: they know nothing of each other, and answer once."""
+        """Whether a round can end without one of the machines: they are independent and answer once per round."""
         alone = self.data_access is not DataAccess.FULL_TOPOLOGY
         return self.trains_on_parts and alone and type(self).local_phase is Algorithm.local_phase
 
     def check(self) -> None:
-        """Raises UserError for settings that the model or the method cannot work with."""
+        """Raises UserError for settings that do not work with the model or the method."""
         check_model(self.config)
         optimizer_class(self.config.train)
         config, settings, name = self.config, self.config.algorithm, self.config.algorithm.name
@@ -206,7 +208,7 @@ class Algorithm:
             require(self.local_batch_size >= 2, config, "train.local_batch_size", rule)
 
     def traffic(self, sizes: MessageBytes) -> RoundTraffic:
-        """The bytes of a round, where messages have these sizes."""
+        """The bytes of a round, for messages of these sizes."""
         models = float(self.num_machines * sizes.model)
         return RoundTraffic(models, models)
 
@@ -215,23 +217,23 @@ class Algorithm:
         return sum(self.local_steps()) / self.config.num_rounds
 
     def handlers(self, machine: MachineTools) -> Handlers:
-        """How a machine answers messages of this method's own."""
+        """Functions that answer this method's own messages at a machine, by message class."""
         return {}
 
     def state_dict(self) -> dict[str, Any]:
-        """What this object keeps from round to round, for the checkpoints of its rank: tensors, numbers and text, and
-        lists and dicts of them. Server and machines each save their own."""
+        """The state that this object keeps between rounds, for the checkpoints of its rank: tensors, numbers and text,
+        and lists and dicts of them. Server and machines each save their own."""
         return {}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Goes on from what `state_dict` returned; not called where a rank begins anew."""
+        """Restores what `state_dict` returned; not called if a rank starts without a checkpoint."""
 
     @property
     def keeps_state(self) -> bool:
         return type(self).state_dict is not Algorithm.state_dict
 
     def machine_state(self) -> list[str]:
-        """Names of what only a machine knows of its own: lost with its checkpoints."""
+        """Names of the state that only a machine has, and that is lost with its checkpoints."""
         train, dtype = self.config.train, self.config.algorithm.exchange_dtype
         keeps_moments = train.optimizer_state == OptimizerState.keep and bool(state_tensors(train))
         moments = [f"the optimiser's state ({train.optimizer})"] if keeps_moments else []
@@ -239,9 +241,9 @@ class Algorithm:
         return moments + rounding + ([f"the state of {self.config.algorithm.label}"] if self.keeps_state else [])
 
     def shared_state(self, server: ServerTools) -> list[Tensor]:
-        """Vectors, none longer than the model, that the server and every machine hold alike: where a machine has lost
-        its own, the server sends them again."""
+        """Vectors, none longer than the model, that are the same at the server and every machine; the server sends them
+        again to a machine that lost its own."""
         return server.channel.shared_state()
 
     def load_shared_state(self, vectors: Sequence[Tensor], trainer: Trainer) -> None:
-        """At a machine: what of them is not its channel's."""
+        """At a machine: restores the vectors that do not belong to its channel."""

@@ -37,18 +37,19 @@ def fit(
     run_dir: str | Path | None = None,
     overrides: Mapping[str, Any] | None = None,
 ) -> Run:
-    """Trains over a graph with a server and `machines`, each a process of its own, and returns the run.
+    """Trains a model on a graph with one server process and one process per machine, and returns the run.
 
-    data       a PyG Data or Dataset of one graph, a DGL graph or a Graph, whose masks are the split (none: drawn by
-               fractions); or settings of a data set, such as "dataset=planetoid dataset.name=Cora"
-    model      a preset ("gcn"), or a class or function, itself or by its dotted path, that is called with in_channels,
+    data       a PyG Data or Dataset with one graph, a DGL graph, or a Graph. Its masks are the split; without masks
+               the split is random. Or settings of a data set, such as "dataset=planetoid dataset.name=Cora"
+    model      name of a preset ("gcn"); or a class or function, or its dotted path, that is called with in_channels,
                out_channels and model.options and returns a module with forward(x, edge_index)
-    algorithm  a preset ("llcg_plus"), or a subclass of llcg_dist.Algorithm, itself or by its dotted path
-    machines   cluster.num_machines, and the parts that the graph is cut into; rounds: num_rounds
-    run_dir    folder of the records. A finished run in it is returned as it is, an unfinished one goes on
-    overrides  other settings by their names, as `llcg train --help` lists them
+    algorithm  name of a preset ("llcg_plus"); or a subclass of llcg_dist.Algorithm, or its dotted path
+    machines   number of machines, which is the number of parts (cluster.num_machines)
+    rounds     number of communication rounds (num_rounds)
+    run_dir    folder of the run. If it holds a finished run, fit returns it; an unfinished run is resumed
+    overrides  other settings by name, as listed by `llcg train --help`
 
-    Raises UserError, of one line, for what cannot work, and TrainingError where training fails.
+    Raises UserError, with a one-line message, for invalid settings or data, and TrainingError if training fails.
 
     >>> settings = {"algorithm.K": 2, "model.hidden": 8, "cluster.backend": "loopback"}
     >>> data = "dataset=synthetic dataset.nodes=300 dataset.features=8"

@@ -25,9 +25,10 @@ from llcg_dist.report import write_report
 
 
 def load(run_dir: str | Path, partition_root: str | Path | None = None) -> "Run":
-    """The run in a folder, of `fit` or of the command line.
+    """Opens a run on disk, trained by `fit` or on the command line.
 
-    partition_root  where the run's parts lie now, if not in the folder of its settings, seen from the current folder
+    run_dir         folder of the run
+    partition_root  folder of the run's parts, if they were moved
 
     >>> settings = {"algorithm.K": 1, "model.hidden": 8, "cluster.backend": "loopback", "run_dir": "runs/first"}
     >>> run = llcg_dist.fit("dataset=synthetic dataset.nodes=200", machines=2, rounds=2, overrides=settings)
@@ -41,7 +42,7 @@ def load(run_dir: str | Path, partition_root: str | Path | None = None) -> "Run"
 
 
 class Run:
-    """The folder of a run.
+    """A run on disk: its settings, records, model, predictions and report.
 
     >>> settings = {"algorithm.K": 1, "model.hidden": 8, "cluster.backend": "loopback"}
     >>> run = llcg_dist.fit("dataset=synthetic dataset.nodes=200", machines=2, rounds=2, overrides=settings)
@@ -65,7 +66,7 @@ class Run:
 
     @property
     def summary(self) -> dict[str, Any]:
-        """summary.json: the scores, the bytes and the seconds of the whole run."""
+        """The content of summary.json: scores, bytes and seconds of the whole run."""
         summary = read_object(self.path / "summary.json")
         if summary is None:
             rule = "has no summary: the run is not finished; call fit with this run_dir to go on"
@@ -74,23 +75,24 @@ class Run:
 
     @property
     def history(self) -> pd.DataFrame:
-        """metrics.jsonl: a row per round."""
+        """The content of metrics.jsonl, with one row per round."""
         return pd.DataFrame(readable_rows(self.path))
 
     def model(self, which: str = "best") -> nn.Module:
-        """The model with the weights of the best validation score, or with which="final" of the last round.
+        """A copy of the model in eval mode, with the weights of the best validation score.
 
-        It is called with x [N, F] and edge_index [2, M], and returns logits [N, C]; a model of one's own is itself, and
-        wants every edge in both directions, as in training. It is in eval mode, and belongs to the caller.
+        With which="final", the weights are those of the last round. The model is called with x [N, F] and
+        edge_index [2, M] and returns logits [N, C]. If you trained your own model, the result is an instance of your
+        class; give it every edge in both directions, as in training.
         """
         return plain_module(self._trained(which).model).eval()
 
     def predict(self, data: Any = None, nodes: Any = None, which: str = "best") -> pd.DataFrame:
-        """The class of every node and its probability, as `llcg predict` writes them.
+        """Predicts the class of every node and its probability, as `llcg predict` does.
 
-        data   a graph with nodes that the model has not seen, in any form that fit takes; labels are not needed.
-               Default: the graph that the model was trained on
-        nodes  only these, in this order: as in the column `node`, or a mask. Default: all
+        data   a new graph, in any form that fit accepts; it needs no labels. Default: the training graph
+        nodes  nodes to predict, as values of the column `node`, in this order, or a mask. Default: all
+        which  "best" (weights of the best validation score) or "final" (weights of the last round)
         """
         run = self._trained(which)
         graph = run.trained if data is None else run.with_same_features(*_new_graph(data, run.trained))
@@ -105,7 +107,7 @@ class Run:
         return table.iloc[rows].reset_index(drop=True)
 
     def report(self) -> Path:
-        """Writes the report of this run, as `llcg report` does; returns the path of its page."""
+        """Writes the report of this run, as `llcg report` does, and returns the path of the HTML page."""
         return write_report([self.path])[0]
 
     def _trained(self, which: str) -> TrainedModel:

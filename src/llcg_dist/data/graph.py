@@ -20,14 +20,14 @@ NAMED_ITEMS = ("node", "class", "feature")
 
 @dataclass(frozen=True)
 class Graph:
-    """An undirected graph without duplicate edges and self-loops. Arrays may be memory-mapped.
+    """An undirected graph in CSR form, without duplicate edges or self-loops. Arrays may be memory-mapped.
 
-    indptr    [N+1]   row i's neighbours are indices[indptr[i]:indptr[i+1]], in ascending order
-    indices   [2M]    every edge in both directions; int32 where sizes allow, the same type as indptr
-    features  [N, F]  float32, or float16, which is converted to float32 batch by batch
-    labels    [N] int64 (multiclass; -1 where unknown and split is UNUSED) or [N, C] float32 of 0 and 1 (multilabel)
-    split     [N]     int8: UNUSED, TRAIN, VAL or TEST
-    names             the user's names of nodes [N], classes [C] and features [F], where these are not numbers
+    indptr    [N+1]: the neighbours of node i are indices[indptr[i]:indptr[i+1]], in ascending order
+    indices   [2M]: every edge in both directions; the same integer type as indptr, int32 if sizes allow
+    features  [N, F]: float32, or float16, which is converted to float32 batch by batch
+    labels    [N] int64 (multiclass; -1 if unknown, only with split UNUSED), or [N, C] float32 of 0 and 1 (multilabel)
+    split     [N] int8: UNUSED (0), TRAIN (1), VAL (2) or TEST (3)
+    names     names of nodes [N], classes [C] and features [F] in the user's data, if these are not numbers
     """
 
     indptr: Array
@@ -46,7 +46,7 @@ class Graph:
 
     @property
     def num_edges(self) -> int:
-        """Undirected edges."""
+        """Number of undirected edges M."""
         return len(self.indices) // 2
 
     @property
@@ -54,18 +54,18 @@ class Graph:
         return int(self.features.shape[1])
 
     def nodes_in(self, split: int) -> Array:
-        """The nodes of TRAIN, VAL, TEST or UNUSED, ascending."""
+        """Node ids with this value of split (TRAIN, VAL, TEST or UNUSED), in ascending order."""
         return np.flatnonzero(self.split == split)
 
     def label_counts(self) -> Array:
-        """[C] number of nodes of each class; multi-label: of nodes that have each label."""
+        """Number of nodes of each class [C]; for multi-label graphs, number of nodes with each label."""
         if self.task == "multilabel":
             return self.labels.sum(axis=0).astype(np.int64)
         known = self.labels[(self.labels >= 0) & (self.labels < self.num_classes)]
         return np.bincount(known, minlength=self.num_classes)
 
     def validate(self, name: str) -> "Graph":
-        """Returns the graph; raises UserError for invalid content, with `name` as the subject of the message."""
+        """Checks the graph and returns it. Raises UserError for invalid content; the message starts with `name`."""
 
         def require(holds: bool, rule: str) -> None:
             if not holds:

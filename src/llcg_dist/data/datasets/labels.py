@@ -1,5 +1,6 @@
 """Labels of the user's own graph: one class per node (multiclass) or a 0/1 column per label (multi-label)."""
 
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,10 @@ from llcg_dist.data.datasets.nodes import NodeIds
 from llcg_dist.data.datasets.tables import Table, as_integers, is_npy, read_npy, read_table
 from llcg_dist.data.rows import Array
 from llcg_dist.errors import UserError
+
+log = logging.getLogger(__name__)
+
+_WORDS_FOR_MISSING = ("na", "n/a", "nan", "null")
 
 
 @dataclass(frozen=True)
@@ -91,9 +96,23 @@ def class_numbers(
     classes, index = np.unique(named, return_inverse=True)
     if len(classes) < 2:
         raise UserError(f"{source} has {len(classes)} class(es); it needs at least 2")
+    _warn_of_doubtful_names(classes.astype(str).tolist(), source)
     if named.dtype.kind != "U":
         _require_consecutive(named, classes, location)
     return index, classes
+
+
+def _warn_of_doubtful_names(classes: list[str], source: str) -> None:
+    """Two spellings of a name are two classes, and a word for nothing is a class: hardly what is meant."""
+    spellings = dict[str, str]()
+    for name in classes:
+        plain = " ".join(name.split()).casefold()
+        if plain in _WORDS_FOR_MISSING:
+            rule = "is one of the classes; leave the cell empty where the label is unknown"
+            log.warning("%s: %r %s", source, name, rule)
+        if (other := spellings.setdefault(plain, name)) != name:
+            rule = "are two classes, and differ in spaces or capitals alone; make them one if they are"
+            log.warning("%s: %r and %r %s", source, other, name, rule)
 
 
 def _numbers_among(named: Array, classes: Array, location: Callable[[int], str]) -> Array:

@@ -141,6 +141,27 @@ def test_several_labels_a_node(tmp_path: Path) -> None:
     assert loaded(tmp_path, metric="roc_auc").metric == "roc_auc"
 
 
+@pytest.mark.parametrize(
+    ("cell", "says"),
+    [
+        (
+            "tea ",
+            "labels.csv: column 'label': 'tea' and 'tea ' are two classes, and differ in spaces or capitals alone",
+        ),
+        ("Milk", "'Milk' and 'milk' are two classes"),
+        ("NA", "'NA' is one of the classes; leave the cell empty"),
+        ("coffee", ""),
+    ],
+)
+def test_doubtful_names_of_classes_are_noticed(
+    cell: str, says: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    write(tmp_path, labels=LABELS.replace("f,tea", f"f,{cell}"))
+    assert cell in loaded(tmp_path).names["class"]
+    assert says in caplog.text
+    assert len(caplog.records) == bool(says)
+
+
 @pytest.mark.parametrize("last", ["1,0,0", "1,0,1"])
 def test_classes_in_columns_are_noticed(last: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     write(tmp_path, labels=f"node,tea,milk,old\na,1,0,0\nb,0,1,0\nc,0,1,0\nd,,,\ne,0,0,1\nf,{last}\n")

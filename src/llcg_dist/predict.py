@@ -44,6 +44,8 @@ def predict(arguments: Sequence[str], say: Callable[[str], None] = lambda line: 
         graph = run.with_same_features(load_to_predict(new, run.trained), new.described)
     say(f"predicting {graph.num_nodes:,} nodes with {run.file}")
     logits = run.logits(graph)
+    if request.replaces_others():
+        say(f"{request.out}: the predictions that are there are replaced; out=FILE writes to another file")
     _write(run.in_given_order(prediction_table(logits, graph, run.trained), graph), request.out)
     if graph is run.trained or (graph.split != UNUSED).any():
         _report_classes(class_results(logits, graph), request, say)
@@ -153,6 +155,7 @@ class _Request:
             raise UserError("run_dir: must name the folder of a finished run (llcg predict --help)")
         self.run_dir = Path(settings.pop("run_dir"))
         self.which = settings.pop("which", "best")
+        self._out_given = "out" in settings
         self.out = Path(settings.pop("out", self.run_dir / "predictions.csv"))
         if self.out.suffix not in (".csv", ".parquet"):
             raise UserError(f"out={self.out}: must end in .csv or .parquet")
@@ -166,6 +169,10 @@ class _Request:
         self.locations = {key: settings.pop(key) for key in _LOCATION_KEYS if key in settings}
         if settings:
             raise UserError(f"{next(iter(settings))}: not a setting of llcg predict (llcg predict --help)")
+
+    def replaces_others(self) -> bool:
+        """Whether predictions of a new graph go where those of the run's own graph may be, which nobody asked for."""
+        return bool(self.new_graph) and not self._out_given and self.out.exists()
 
 
 def _pair(argument: str) -> tuple[str, str]:

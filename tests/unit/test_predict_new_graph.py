@@ -51,6 +51,17 @@ def test_a_part_of_the_graph_is_another_graph(home: Path, run_dir: Path) -> None
     assert predictions(run_dir, *arguments)["node"].tolist() == few["node"].tolist()
 
 
+def test_predictions_that_are_replaced_are_named(home: Path, run_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    graph = new_graph(home, pd.read_csv(home / "features.csv"))
+    expected = f"{run_dir}/predictions.csv: the predictions that are there are replaced; out=FILE writes to another"
+    (run_dir / "predictions.csv").unlink(missing_ok=True)
+    said = []
+    for arguments in ([], [], graph, [*graph, f"out={run_dir / 'predictions.csv'}"]):
+        assert run(["predict", f"run_dir={run_dir}", *arguments]) == 0
+        said.append(expected in capsys.readouterr().out)
+    assert said == [False, False, True, False]
+
+
 def test_features_of_another_width(home: Path, run_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Through the command: exit code 2 and one line."""
     arguments = new_graph(home, pd.read_csv(home / "features.csv").drop(columns="fourth"))

@@ -22,9 +22,9 @@ NAMED_ITEMS = ("node", "class", "feature")
 class Graph:
     """An undirected graph in CSR form, without duplicate edges or self-loops. Arrays may be memory-mapped.
 
-    indptr    [N+1]: the neighbours of node i are indices[indptr[i]:indptr[i+1]], in ascending order
-    indices   [2M]: every edge in both directions; the same integer type as indptr, int32 if sizes allow
-    features  [N, F]: float32, or float16, which is converted to float32 batch by batch
+    indptr    [N+1]; the neighbours of node i are indices[indptr[i]:indptr[i+1]], in ascending order
+    indices   [2M], every edge in both directions; the same integer type as indptr, int32 if sizes allow
+    features  [N, F] float32, or float16, which is converted to float32 batch by batch
     labels    [N] int64 (multiclass; -1 if unknown, only with split UNUSED), or [N, C] float32 of 0 and 1 (multilabel)
     split     [N] int8: UNUSED (0), TRAIN (1), VAL (2) or TEST (3)
     names     names of nodes [N], classes [C] and features [F] in the user's data, if these are not numbers

@@ -6,7 +6,7 @@ import html
 import io
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -108,8 +108,8 @@ def series_of(artist: Artist) -> int | None:
     return int(gid.removeprefix("series-")) if gid.startswith("series-") else None
 
 
-def inline_svg(figure: Figure) -> str:
-    """The figure as an <svg> element: text stays text, and colours are CSS variables that follow light and dark mode.
+def inline_svg(figure: Figure, dark: Mapping[str, str]) -> str:
+    """The figure as an <svg> element: text stays text, and colours follow light and dark mode, `dark` has the shades.
 
     Removes the background of the figure, so the PNG must be written before.
     """
@@ -130,7 +130,22 @@ def inline_svg(figure: Figure) -> str:
     svg = re.sub(r"'DejaVu Sans'[^;\"]*", "system-ui, sans-serif", svg)
     for method, colour in COLOURS.items():
         svg = re.sub(colour, "currentColor" if colour == INK else f"var(--{method})", svg, flags=re.IGNORECASE)
+    shades = "|".join(colour for colour in dark if colour in svg)
+    if shades:  # the plain colour first, for browsers that do not know light-dark()
+        svg = re.sub(
+            f"(fill|stroke): ({shades})", lambda found: f"{found[0]}; {found[1]}: {on_page(found[2], dark)}", svg
+        )
     return re.sub(r"\n\s*", "\n", svg)
+
+
+def on_page(colour: str, dark: Mapping[str, str]) -> str:
+    """A line's colour as CSS that follows light and dark mode; `dark` has the shades."""
+    if colour == INK:
+        return "currentColor"
+    method = next((name for name, own in COLOURS.items() if own == colour), None)
+    if method is not None:
+        return f"var(--{method})"
+    return f"light-dark({colour}, {dark[colour]})" if colour in dark else colour
 
 
 def hover_of(canvas: Canvas, axes: Axes, series: Cells) -> dict[str, Any]:
@@ -143,6 +158,10 @@ def hover_of(canvas: Canvas, axes: Axes, series: Cells) -> dict[str, Any]:
     return {"box": [round(c, 1) for c in corners], **scale, "unit": axes.get_xlabel(), "series": list(series)}
 
 
-def hover_json(figure: Figure) -> str:
-    """Figure.hover as JSON that is safe inside a <script> element."""
-    return json.dumps(figure.hover, separators=(",", ":")).replace("<", "\\u003c")
+def hover_json(figure: Figure, dark: Mapping[str, str]) -> str:
+    """Figure.hover, with colours for the page, as JSON that is safe inside a <script> element."""
+    plots = [
+        plot | {"series": [line | {"color": on_page(line["color"], dark)} for line in plot["series"]]}
+        for plot in figure.hover
+    ]
+    return json.dumps(plots, separators=(",", ":")).replace("<", "\\u003c")

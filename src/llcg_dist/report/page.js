@@ -1,11 +1,20 @@
 "use strict";
 // Without this file everything on the page can be read; with it tables sort, curves tell their values, a click on a
 // legend hides a line, and methods can be filtered.
+const onPress = (element, action) => {
+  element.addEventListener("click", action);
+  element.addEventListener("keydown", event => {
+    if (event.key !== "Enter" && event.key !== " ") return;
+    event.preventDefault();
+    action();
+  });
+};
 for (const table of document.querySelectorAll("table")) {
   const heads = [...table.querySelectorAll("th")], body = table.tBodies[0];
   heads.forEach((head, column) => {
     head.dataset.sorts = "";
-    head.addEventListener("click", () => {
+    head.tabIndex = 0;
+    onPress(head, () => {
       const down = head.getAttribute("aria-sort") !== "descending";
       const key = row => row.cells[column].dataset.value ?? "";
       const order = (a, b) => {
@@ -43,11 +52,10 @@ for (const entry of document.querySelectorAll("[data-legend]")) {
     if (!lines.delete(series)) lines.add(series);
     show();
   };
-  entry.addEventListener("click", toggle);
+  onPress(entry, toggle);
   if (entry.querySelector("text")) {
     entry.setAttribute("tabindex", "0");
     entry.setAttribute("role", "button");
-    entry.addEventListener("keydown", event => { if (event.key === "Enter") toggle(); });
   }
 }
 const allMethods = [...new Set([...document.querySelectorAll("section")].flatMap(methodsOf))];

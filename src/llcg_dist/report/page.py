@@ -18,7 +18,7 @@ from llcg_dist.report.membership import membership_figures
 from llcg_dist.report.page_html import Section, page_html, section_html
 from llcg_dist.report.parts import partition_figures
 from llcg_dist.report.runs import find_runs, find_unfinished
-from llcg_dist.report.style import SETTINGS
+from llcg_dist.report.style import SETTINGS, dark_shades
 from llcg_dist.report.sweep import sweep_figures
 from llcg_dist.report.tables import Row, results_table, runs_table, to_csv
 from llcg_dist.report.theory import theory_figures
@@ -50,10 +50,10 @@ def _section(study: Study, folder: Path, prefix: str) -> str:
     figures += [*bar_figures(study), *partition_figures(study)]
     figures = [replace(figure, name=_slug(prefix + figure.name)) for figure in figures]
     files: dict[str, bytes] = {}
-    drawn = []
+    drawn, dark = [], dark_shades({group.method for group in study.groups}, len(study.groups))
     for figure in figures:
         files |= files_of(figure)
-        drawn.append((figure, inline_svg(figure)))  # after the PNG: it takes the background away
+        drawn.append((figure, inline_svg(figure, dark)))  # after the PNG: it takes the background away
     tables = {"results": results_table(study), "runs": runs_table(study)}
     title, tables["every_class"] = class_table(study)
     for name, rows in tables.items():
@@ -62,7 +62,7 @@ def _section(study: Study, folder: Path, prefix: str) -> str:
     for name, content in files.items():
         (folder / name).write_bytes(content)
     names = {name: f"{_slug(prefix + name)}.csv" for name in tables}
-    return section_html(Section(study, drawn, tables, files, names, title), folder)
+    return section_html(Section(study, drawn, tables, files, names, title, dark), folder)
 
 
 def _slug(name: str) -> str:

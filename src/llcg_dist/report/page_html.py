@@ -36,6 +36,8 @@ class Section:
     csv_names: dict[str, str]
     """{table: its file name}."""
     class_title: str
+    dark: dict[str, str]
+    """{shade of a method's colour on a light page: the same on a dark one}."""
 
 
 def section_html(section: Section, folder: Path) -> str:
@@ -51,7 +53,7 @@ def section_html(section: Section, folder: Path) -> str:
             f"<p class='note'>{html.escape(_table_note(study))} {_csv_link(section, 'results')}</p>",
             _shared(study),
             "<div class='figures'>",
-            *(_figure(figure, svg, section.files) for figure, svg in section.figures),
+            *(_figure(figure, svg, section) for figure, svg in section.figures),
             "</div>",
             _classes(section),
             f"<details{' open' if len(study.runs) <= 12 else ''}><summary>Every run</summary>{runs}",
@@ -156,12 +158,13 @@ def _url(path: str) -> str:
     return quote(path)
 
 
-def _figure(figure: Figure, svg: str, files: dict[str, bytes]) -> str:
+def _figure(figure: Figure, svg: str, section: Section) -> str:
     """A figure as HTML: SVG, caption, its files, and points for the tooltips."""
     links = " ".join(
-        data_link(f"{figure.name}.{kind}", files[f"{figure.name}.{kind}"], kind.upper()) for kind in ("png", "csv")
+        data_link(f"{figure.name}.{kind}", section.files[f"{figure.name}.{kind}"], kind.upper())
+        for kind in ("png", "csv")
     )
-    points = f"<script type='application/json'>{hover_json(figure)}</script>" if figure.hover else ""
+    points = f"<script type='application/json'>{hover_json(figure, section.dark)}</script>" if figure.hover else ""
     title, caption = html.escape(figure.title), html.escape(figure.caption)
     method = f' data-method="{html.escape(figure.method)}"' if figure.method else ""
     return (

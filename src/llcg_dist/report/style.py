@@ -1,5 +1,6 @@
 """Colours, markers and dashes. Each method has the same in all figures; colours differ under any colour blindness."""
 
+from collections.abc import Iterable
 from colorsys import hls_to_rgb, rgb_to_hls
 from typing import Any
 
@@ -71,8 +72,19 @@ def shade_of(index: int, count: int) -> float | None:
     return index / (count - 1) if count > 1 else None
 
 
-def _shade(colour: str, share: float) -> str:
+def dark_shades(methods: Iterable[str], most: int) -> dict[str, str]:
+    """{shade on a light page: the same on a dark one} of methods with up to `most` groups."""
+    shares = {shade_of(index, count) for count in range(2, most + 1) for index in range(count)}
+    return {
+        _shade(COLOURS.get(method, _OTHER_METHOD), share): _shade(DARK.get(method, _OTHER_METHOD), share, 0.6, 0.88)
+        for method in methods
+        for share in shares
+        if share is not None
+    }
+
+
+def _shade(colour: str, share: float, darkest: float = 0.27, lightest: float = 0.76) -> str:
     """The colour with a lightness between dark (share 0) and light (share 1)."""
     hue, light, saturation = rgb_to_hls(*to_rgb(colour))
-    darkest, lightest = min(light, 0.27), max(light, 0.76)
-    return str(to_hex(hls_to_rgb(hue, darkest + share * (lightest - darkest), saturation)))
+    low, high = min(light, darkest), max(light, lightest)
+    return str(to_hex(hls_to_rgb(hue, low + share * (high - low), saturation)))

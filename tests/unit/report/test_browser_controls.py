@@ -82,6 +82,40 @@ def test_a_click_on_the_legend_hides_a_line_and_another_shows_it(opened: Browser
     assert opened.complaints == []
 
 
+@pytest.mark.parametrize(("key", "code"), [("Enter", 13), (" ", 32)])
+def test_the_keyboard_sorts_tables_and_hides_lines(opened: Browser, key: str, code: int) -> None:
+    def press(element: str) -> None:
+        opened.evaluate(f"{element}.focus()")
+        for kind in ("rawKeyDown", "keyUp"):
+            opened.call("Input.dispatchKeyEvent", type=kind, key=key, windowsVirtualKeyCode=code)
+
+    head = "[...document.querySelectorAll('th')].find(head => head.textContent === 'best val %')"
+    first = "document.querySelector('tbody tr').dataset.method"
+    press(head)
+    assert opened.evaluate(first) == "psgd_pa"
+    press(head)
+    assert opened.evaluate(first) == "single"
+    press(f"{entry('llcg')}.closest('[data-legend]')")
+    assert seen(opened) == {0: True, 1: False, 2: True}
+    assert opened.complaints == []
+
+
+def test_lines_of_one_method_follow_the_dark_page(tmp_path: Path) -> None:
+    for K in (2, 4):
+        write_run(tmp_path / str(K), [0.5, 0.6], settings={"algorithm.K": K})
+    page, _ = write_report([tmp_path])
+    colours = {}
+    with browser() as window:
+        for scheme in ("light", "dark"):
+            feature = {"name": "prefers-color-scheme", "value": scheme}
+            window.call("Emulation.setEmulatedMedia", features=[feature])
+            window.open(page)
+            drawn = f"{FIGURE}.querySelector('[data-series=\"0\"] path')"
+            colours[scheme] = window.evaluate(f"getComputedStyle({drawn}).stroke")
+    assert colours["light"] == "rgb(0, 88, 138)"
+    assert colours["dark"] not in ("none", colours["light"])
+
+
 def test_the_filter_hides_a_method_everywhere(opened: Browser) -> None:
     def rows() -> list[str]:
         script = "[...document.querySelectorAll('tr[data-method]')].filter(row => row.offsetHeight > 0)"

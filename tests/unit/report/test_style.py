@@ -5,7 +5,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from llcg_dist.report.style import COLOURS, DARK
+from llcg_dist.report.style import COLOURS, DARK, dark_shades, line_style, shade_of
 
 # Machado, Oliveira and Fernandes (2009), severity 1, for linear RGB.
 SIGHT = {
@@ -37,3 +37,20 @@ def test_methods_are_told_apart(colours: dict[str, str], sight: str) -> None:
 def test_every_method_has_its_colour() -> None:
     methods = {"single", "psgd_pa", "llcg", "llcg_paper", "llcg_plus", "ggs", "full_sync", "subgraph_approx"}
     assert set(COLOURS) == set(DARK) == methods | {"server_only"}
+
+
+def luminance(colour: str) -> float:
+    rgb = np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)]) / 255
+    return float(XYZ[1] @ np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4))
+
+
+def test_the_shades_of_a_method_are_seen_on_a_dark_page() -> None:
+    """Their contrast with the card behind them; the shades of a light page have as little as 1.2 there."""
+    card = luminance("#1b1e23") + 0.05
+    for method in [*COLOURS, "of_ones_own"]:
+        shades = dark_shades([method], 5)
+        for count in range(2, 6):
+            drawn = [line_style(method, shade_of(index, count))["color"] for index in range(count)]
+            seen = [shades[colour] for colour in drawn]
+            assert len(set(seen)) == count
+            assert min(luminance(colour) + 0.05 for colour in seen) / card > 2.5, (method, seen)

@@ -29,7 +29,7 @@ def test_a_swept_number_is_a_line_and_two_are_a_map(tmp_path: Path) -> None:
 
 
 def drawn(figure: Figure) -> str:
-    return inline_svg(figure) + figure.caption
+    return inline_svg(figure, {}) + figure.caption
 
 
 def test_no_spread_of_one_run_or_over_other_settings(tmp_path: Path) -> None:

@@ -9,36 +9,36 @@ from llcg_dist.config.compose import compose_config
 
 BEGINNING = """# Settings
 
-Write a setting as `key=value` behind any command, and a choice of a group as `group=name`: `llcg train model=gcn
-algorithm.K=16`. In Python they are `overrides={"algorithm.K": 16}`. A key that does not exist or a value of the wrong
-type ends the command with one line that names it. `llcg train [key=value ...] --help` prints this list with the values
-that your settings lead to.
+This page lists all settings. Write a setting as `key=value` after any command, and a preset of a group as `group=name`:
+`llcg train model=gcn algorithm.K=16`. In Python, use `overrides={"algorithm.K": 16}`. An unknown key or a value of the
+wrong type ends the command with one line that names it. `llcg train [key=value ...] --help` prints this list with the
+values of your settings.
 """
 
 SECTIONS = {
-    "": ("The run", "Rounds, seed, where records go and what happens when a run starts again."),
-    "algorithm": ("Algorithm", "The method's rounds: local steps, averaging, correction."),
-    "train": ("Training", "Steps of machines and server."),
-    "sampling": ("Sampling", "Neighbours of a mini-batch."),
-    "model": ("Model", "The network, where `model=NAME` does not say it."),
-    "partition": ("Partition", "How the graph is cut, and where the parts lie."),
-    "cluster": ("Cluster", "Machines, processes, links, faults."),
+    "": ("The run", "Rounds, seed, run folder and resuming."),
+    "algorithm": ("Algorithm", "The rounds of a method: local steps, averaging, correction."),
+    "train": ("Training", "Training steps of machines and server."),
+    "sampling": ("Sampling", "Neighbour sampling for mini-batches."),
+    "model": ("Model", "Sizes and layers of the model, beyond `model=NAME`."),
+    "partition": ("Partition", "How the graph is cut, and where the parts are stored."),
+    "cluster": ("Cluster", "Machines, processes, connections, faults."),
     "evaluate": ("Evaluation", "When and how a model is scored."),
     "early_stop": ("Early stopping", "When a run ends before its last round."),
-    "checkpoint": ("Checkpoints", "What a run goes on from."),
+    "checkpoint": ("Checkpoints", "When and where a run saves the state that a resume needs."),
     "diagnostics": ("Diagnostics", "Measuring the quantities of the theorems."),
 }
 """{what the keys begin with: (title, what they are about)}, in the order of the page."""
 
 GROUPS = {
-    "algorithm": "The method; sets `algorithm.name` and what belongs to it.",
-    "model": "The network; sets `model.name`.",
-    "dataset": "Where the graph comes from; sets `dataset.source`.",
-    "partition": "How it is cut into parts; sets `partition.method`.",
+    "algorithm": "The training method; sets `algorithm.name` and the settings of the method.",
+    "model": "The model; sets `model.name`.",
+    "dataset": "The source of the graph; sets `dataset.source`.",
+    "partition": "How the graph is cut into parts; sets `partition.method`.",
     "cluster": "Where the ranks run.",
 }
-EXPERIMENTS = {"experiment": "Whole sets of settings; several at once: `experiment=[a,b]`."}
-"""The group that stands at the end of the page: it is long."""
+EXPERIMENTS = {"experiment": "Complete sets of settings. Combine several with `experiment=[a,b]`."}
+"""The group at the end of the page, because it is long."""
 
 
 def settings_page() -> str:

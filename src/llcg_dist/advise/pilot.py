@@ -14,6 +14,7 @@ from torch import Tensor
 from llcg_dist.advise.decision import Curve, affordable_rounds, evaluate_every
 from llcg_dist.config.compose import load_config, quoted_override
 from llcg_dist.config.schema import Config
+from llcg_dist.errors import UserError
 from llcg_dist.job.process import Rank
 from llcg_dist.job.restored_state import state_restored
 from llcg_dist.job.run import run
@@ -100,6 +101,9 @@ def try_candidate(candidate: Candidate, overrides: Sequence[str], seconds: float
     """Trains it for about so many seconds."""
     settings = candidate.settings(overrides)
     probe = _rounds(candidate, settings, _PROBE_ROUNDS, every=1).rows
+    if all(row["val_score"] is None for row in probe):
+        source = load_config(settings).dataset.described
+        raise UserError(f"{source}: without validation nodes there is no score to compare by; split off some")
     training, evaluating = (min(row[key] for row in probe) for key in ("seconds_round", "seconds_evaluate"))
     every = evaluate_every(training, evaluating)
     rounds = affordable_rounds(seconds, training + evaluating / every, _FEWEST_ROUNDS, _MOST_ROUNDS)

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from llcg_dist.cli.arguments import OneLineParser
-from llcg_dist.data.atomic_files import write_bytes
+from llcg_dist.data.atomic_files import make_folder, write_bytes
 from llcg_dist.errors import UserError
 from llcg_dist.records.console import say
 
@@ -24,13 +24,16 @@ def advise(arguments: list[str]) -> int:
     for override in asked.overrides:
         if override.partition("=")[0] == "algorithm":
             raise UserError(f"{override}: the method is what llcg advise finds out; leave it out")
+    if asked.write:  # before the pilots, which take minutes
+        make_folder(asked.write.parent, "--write")
+        if asked.write.is_dir():
+            raise UserError(f"--write {asked.write}: is a folder; name a file in it")
     from llcg_dist.advise.pilots import advise as ask  # torch and the samplers take seconds to import
     from llcg_dist.advise.words import in_words
 
     found = ask(asked.overrides, asked.seconds, _nothing if asked.json else say)
     say(json.dumps(found.as_json(), indent=2) if asked.json else f"\n{in_words(found)}")
     if asked.write:
-        asked.write.parent.mkdir(parents=True, exist_ok=True)
         write_bytes(asked.write, found.preset().encode())
         if not asked.json:
             say(f"kept in {asked.write}")

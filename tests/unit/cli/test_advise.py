@@ -50,6 +50,8 @@ def test_steps_and_parts_of_the_users_choice_are_the_only_ones(
         (["--seconds=0"], "--seconds 0: must be a positive number"),
         (["--secondz=1"], "--secondz=1"),
         (["cluster.num_machines=0"], "cluster.num_machines=0"),
+        (["--write=/proc/no/file.yaml"], "--write=/proc/no: cannot make this folder"),
+        (["--write=/"], "--write /: is a folder; name a file in it"),
     ],
 )
 def test_mistakes_are_one_line(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -57,3 +59,10 @@ def test_mistakes_are_one_line(arguments: list[str], message: str, capsys: pytes
     err = capsys.readouterr().err
     assert message in err
     assert err.count("\n") == 1
+
+
+def test_a_graph_without_validation_nodes_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """All pilots had 0 % there, and one of them was advised."""
+    settings = [*SMALL, "dataset.train_fraction=1", "dataset.val_fraction=0", f"partition.root={tmp_path}/parts"]
+    assert run(["advise", "--seconds=0.1", *settings]) == 2
+    assert "dataset=synthetic: without validation nodes there is no score" in capsys.readouterr().err

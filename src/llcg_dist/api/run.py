@@ -83,7 +83,7 @@ class Run:
 
         With which="final", the weights are those of the last round. The model is called with x [N, F] and
         edge_index [2, M] and returns logits [N, C]. If you trained your own model, the result is an instance of your
-        class; give it every edge in both directions, as in training.
+        class; give it every edge in both directions and no self-loops, as in training.
         """
         return plain_module(self._trained(which).model).eval()
 
@@ -128,8 +128,11 @@ def _rows(graph: Graph, nodes: Any, order: Array | None) -> Array:
     wanted = np.atleast_1d(as_array(nodes))
     if wanted.dtype == bool and wanted.shape == (graph.num_nodes,):
         return np.flatnonzero(wanted) if order is None else given_rows(order)[wanted]
+    if wanted.dtype == bool or wanted.ndim != 1:
+        rule = f"must be a list of nodes, or a mask [{graph.num_nodes}]"
+        raise UserError(f"nodes: {rule}, not {wanted.dtype}{list(wanted.shape)}")
     names = pd.Index(graph.names.get("node", np.arange(graph.num_nodes)))
     rows: Array = names.get_indexer(pd.Index(wanted))
     if (rows < 0).any():
-        raise UserError(f"nodes: {wanted[rows < 0][0]!r} is not a node of this graph of {graph.num_nodes}")
+        raise UserError(f"nodes: {wanted[rows < 0].tolist()[0]!r} is not a node of this graph of {graph.num_nodes}")
     return rows

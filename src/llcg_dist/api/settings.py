@@ -7,7 +7,7 @@ from typing import Any
 from llcg_dist.config.compose import quoted
 from llcg_dist.config.schema import Config
 from llcg_dist.config.targets import importable_path, is_in_memory, keep_in_memory
-from llcg_dist.errors import UserError
+from llcg_dist.errors import UserError, one_line
 
 Target = str | Callable[..., Any]
 """A preset's name, a dotted path, or the class or function itself."""
@@ -56,10 +56,19 @@ def _value(key: str, value: Any) -> str:
 def data_overrides(data: Any) -> list[str] | None:
     """The settings that `data` spells out, in one text or a list of them; None where it is a graph."""
     if isinstance(data, str):
-        return shlex.split(data)
-    if isinstance(data, list | tuple) and data and all(isinstance(item, str) for item in data):
-        return list(data)
-    return None
+        try:
+            settings = shlex.split(data)
+        except ValueError as error:
+            raise UserError(f"{data}: cannot be read as settings ({one_line(error)})") from None
+    elif isinstance(data, list | tuple) and data and all(isinstance(item, str) for item in data):
+        settings = list(data)
+    else:
+        return None
+    for setting in settings:
+        if "=" not in setting and not setting.startswith("~"):
+            rule = "is no setting (key=value); give a graph, or settings such as 'dataset=pyg dataset.path=FILE'"
+            raise UserError(f"{setting}: {rule}")
+    return settings
 
 
 def target_overrides(group: str, target: Target | None) -> list[str]:

@@ -77,6 +77,9 @@ def test_predictions_for_some_nodes(run: Run) -> None:
         assert len(nobody) == 0
     with pytest.raises(UserError, match=r"^nodes: .*90.* is not a node of this graph of 90$"):
         run.predict(nodes=[1, 90])
+    for nodes in (np.ones(89, dtype=bool), [[1, 2], [3, 4]]):
+        with pytest.raises(UserError, match=r"^nodes: must be a list of nodes, or a mask \[90\], not (bool|int64)\["):
+            run.predict(nodes=nodes)
 
 
 def test_predictions_on_another_graph(run: Run, tmp_path: Path) -> None:

@@ -72,6 +72,17 @@ def test_data_that_is_spelled_out() -> None:
     assert data_overrides([1]) is None
 
 
+@pytest.mark.parametrize("data", ["Cora", "dataset=pyg data.pt"])
+def test_text_that_is_no_setting(data: str) -> None:
+    with pytest.raises(UserError, match=r"^(Cora|data.pt): is no setting \(key=value\); give a graph, or settings"):
+        data_overrides(data)
+
+
+def test_a_quote_that_is_not_closed() -> None:
+    with pytest.raises(UserError, match=r"^dataset='my: cannot be read as settings \(No closing quotation\)"):
+        data_overrides("dataset='my")
+
+
 def test_presets_and_paths() -> None:
     assert target_overrides("model", None) == []
     assert load_config(target_overrides("model", "gcn")).model.name == "gcn"

@@ -81,35 +81,43 @@ def _heat_map(study: Study, method: str, groups: Sequence[Group], row_key: str, 
     data = []
     for (i, row), (j, column) in ((r, c) for r in enumerate(rows) for c in enumerate(columns)):
         cell = [g for g in groups if (g.keys[row_key], g.keys[column_key]) == (row, column)]
-        scores = [score for group in cell for score in _scores(group)]
-        if scores:
-            means[i, j] = np.mean(scores)
+        if cell:
+            scores = [score for group in cell for score in _scores(group)]
+            means[i, j] = np.mean([np.mean(_scores(group)) for group in cell])  # whatever their numbers of seeds
             # A spread over other settings says nothing about the seeds.
             std = {"std": _std(scores)} if len(cell) == 1 and len(scores) > 1 else {}
-            data.append({row_key: row, column_key: column, "mean": means[i, j], **std, "runs": len(scores)})
-    _draw_cells(canvas, axes, means, data)
+            number = {"settings": len(cell), "runs": len(scores)}
+            data.append({row_key: row, column_key: column, "mean": means[i, j], **std, **number})
+    others = [key for key in study.keys if key not in (row_key, column_key) and _differs(key, groups)]
+    most = len({tuple(str(group.keys[key]) for key in others) for group in groups})
+    _draw_cells(canvas, axes, means, data, most)
     axes.set_xticks(range(len(columns)), [f"{value:g}" for value in columns])
     axes.set_yticks(range(len(rows)), [f"{value:g}" for value in rows])
     axes.set(xlabel=column_key, ylabel=row_key)
-    others = [study.keys[key] for key in study.keys if key not in (row_key, column_key) and _differs(key, groups)]
-    caption = f"Final validation {study.metric} (%)"
-    if others:
-        caption += f", mean over {', '.join(others)}"
-    elif any("std" in row for row in data):
-        caption += ", mean ± standard deviation over seeds"
-    caption += "."
+    caption = f"Final validation {study.metric} (%)" + _what_cells_are([study.keys[key] for key in others], most, data)
     name, title = (f"{study.keys[row_key]}{joint}{study.keys[column_key]}" for joint in ("_", " × "))
     return Figure(f"heat_{method}_{name}", f"{method}: {title}", caption, canvas, data, method=method)
 
 
-def _draw_cells(canvas: Canvas, axes: Axes, means: Any, data: Sequence[dict[str, Any]]) -> None:
-    """Draws the heat map with its colour bar, and mean and standard deviation in each cell."""
+def _what_cells_are(others: Sequence[str], most: int, data: Sequence[dict[str, Any]]) -> str:
+    """The end of a heat map's caption; `others` are the settings that cells are means over."""
+    if others:
+        some_lack = any(row["settings"] < most for row in data)
+        rest = "; a cell that lacks some of these settings says how many it has: compare it with care"
+        return f", mean over {', '.join(others)}{rest if some_lack else ''}."
+    return ", mean ± standard deviation over seeds." if any("std" in row for row in data) else "."
+
+
+def _draw_cells(canvas: Canvas, axes: Axes, means: Any, data: Sequence[dict[str, Any]], most: int) -> None:
+    """Draws the heat map with its colour bar, and mean and standard deviation in each cell; `most` is the number of
+    settings that a cell can be the mean of."""
     image = axes.imshow(means, cmap="cividis", aspect="auto")
     middle, texts = (np.nanmin(means) + np.nanmax(means)) / 2, iter(data)
     for (i, j), mean in np.ndenumerate(means):
         if not np.isnan(mean):
             cell = next(texts)
             text = f"{mean:.2f}" + (f"\n± {cell['std']:.2f}" if "std" in cell else "")
+            text += f"\n{cell['settings']} of {most}" if cell["settings"] < most else ""
             axes.text(j, i, text, ha="center", va="center", size=8, color="black" if mean > middle else "white")
     axes.spines[:].set_visible(False)
     canvas.colorbar(image, ax=axes, shrink=0.85).outline.set_visible(False)

@@ -50,3 +50,17 @@ def test_no_spread_of_one_run_or_over_other_settings(tmp_path: Path) -> None:
     (line,) = sweep_figures(study_of(tmp_path / "line"))
     assert "standard deviation" not in line.caption
     assert not any("std" in row for row in line.data)
+
+
+def test_a_cell_that_lacks_settings_says_so_and_seeds_do_not_weigh(tmp_path: Path) -> None:
+    for K, S, hidden, seeds in ((1, 0, 8, 3), (1, 0, 16, 1), (1, 2, 8, 1), (1, 2, 16, 1), (4, 0, 8, 1), (4, 2, 16, 1)):
+        settings = {"algorithm.K": K, "algorithm.S": S, "model.hidden": hidden}
+        for seed in range(seeds):
+            write_run(tmp_path / f"{K}-{S}-{hidden}-{seed}", [hidden / 100], seed=seed, settings=settings)
+    heat_map = next(f for f in sweep_figures(study_of(tmp_path)) if f.name == "heat_llcg_K_S")
+    found = {
+        (row["algorithm.K"], row["algorithm.S"]): (round(row["mean"], 9), row["settings"]) for row in heat_map.data
+    }
+    assert found == {(1, 0): (12, 2), (1, 2): (12, 2), (4, 0): (8, 1), (4, 2): (16, 1)}
+    assert drawn(heat_map).count("1 of 2") == 2
+    assert "mean over hidden; a cell that lacks some of these settings says how many it has" in heat_map.caption

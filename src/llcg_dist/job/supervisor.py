@@ -136,7 +136,8 @@ class Supervisor:
                     said |= dict(json.loads(line) for line in lines)
                     heard = time.monotonic()
                 elif ended in ready:
-                    return os.waitpid(self._pid, 0)[1], said["role"], said["ticket"]
+                    pid, self._pid = self._pid, 0  # a signal that comes later is for whoever has its number then
+                    return os.waitpid(pid, 0)[1], said["role"], said["ticket"]
                 elif reading in ready:  # closed, and it still ends
                     time.sleep(0.01)
                 if said["role"] == "machine" and time.monotonic() - heard > self._silence:

@@ -105,6 +105,14 @@ def test_signals_are_passed_on(tmp_path: Path, number: signal.Signals) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["worker0"]
 
 
+def test_one_that_has_ended_is_not_signalled(tmp_path: Path) -> None:
+    """Another process may have its number while the supervisor pauses."""
+    pause = "Supervisor._sleep = lambda self, seconds: (folder / 'signalled').write_text(str(self._pid))"
+    program = PROGRAM.replace("BODY", f"{TRAINS}return 1").replace("sys.exit", f"{pause}\nsys.exit")
+    subprocess.run([sys.executable, "-c", program, str(tmp_path)], timeout=60)
+    assert (tmp_path / "signalled").read_text() == "0"
+
+
 def test_the_worker_ends_with_its_supervisor(tmp_path: Path) -> None:
     process = start(tmp_path, TRAINS + "time.sleep(60)")
     worker = wait_for(tmp_path / "worker0")

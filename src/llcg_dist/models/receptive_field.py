@@ -36,7 +36,7 @@ def revealing_weights(module: nn.Module, num_features: int, most: int) -> Iterat
     where a layer is as wide as there are classes, as in PyG's GIN. Absolute values of the weights open them; they are
     taken where they show that the module looks farther.
     """
-    own = [(parameter, parameter.detach().clone()) for parameter in module.parameters()]
+    own = [(each, each.detach().clone()) for each in module.parameters() if each.is_floating_point()]
     layers = _depth(receptive_field(module, num_features, most))
     try:
         with torch.no_grad():

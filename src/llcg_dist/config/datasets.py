@@ -1,5 +1,6 @@
 """The sources of graphs, one dataclass each, and their list. The text under each field is its help text."""
 
+import math
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -41,6 +42,23 @@ class SyntheticConfig(BoundedConfig):
     """Share of training nodes, drawn with dataset.seed."""
     val_fraction: float = 0.25
     """Share of validation nodes, which select the best model; the rest are test nodes."""
+
+    def check(self) -> None:
+        super().check()
+        self.require(self.nodes >= 1, "nodes", "must be at least 1")
+        self.require(1 <= self.classes <= self.nodes, "classes", "must lie between 1 and dataset.nodes")
+        rule = "must not be negative and must be below dataset.nodes"
+        self.require(0 <= self.degree < self.nodes, "degree", rule)
+        self.require(0 <= self.homophily <= 1, "homophily", "must lie in [0, 1]")
+        self.require(self.features >= 1, "features", "must be at least 1")
+        self.require(math.isfinite(self.signal), "signal", "must be a number")
+        wrong_class = self.classes > 1 or self.label_noise == 0  # with one class there is no other to take
+        rule = "must lie in [0, 1), and be 0 with one class"
+        self.require(0 <= self.label_noise < 1 and wrong_class, "label_noise", rule)
+        self.require(self.multilabel >= 0, "multilabel", "must not be negative")
+        self.require(0 < self.train_fraction <= 1, "train_fraction", "must lie in (0, 1]")
+        fits = self.val_fraction >= 0 and self.train_fraction + self.val_fraction <= 1
+        self.require(fits, "val_fraction", "must not be negative, and with dataset.train_fraction at most 1")
 
 
 @dataclass

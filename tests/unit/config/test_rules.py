@@ -49,6 +49,17 @@ BAD_OVERRIDES: list[tuple[list[str], str]] = [
         ([f"algorithm={method}", "algorithm.correction=beside"], "algorithm.correction")
         for method in ("psgd_pa", "ggs", "full_sync", "subgraph_approx", "single", "server_only")
     ),
+    (["dataset.nodes=0"], "dataset.nodes"),
+    (["dataset.classes=0"], "dataset.classes"),
+    (["dataset.nodes=20", "dataset.degree=20"], "dataset.degree"),
+    (["dataset.degree=-1"], "dataset.degree"),
+    (["dataset.homophily=1.5"], "dataset.homophily"),
+    (["dataset.features=-1"], "dataset.features"),
+    (["dataset.signal=nan"], "dataset.signal"),
+    (["dataset.classes=1", "dataset.label_noise=0.1"], "dataset.label_noise"),
+    (["dataset.multilabel=-1"], "dataset.multilabel"),
+    (["dataset.train_fraction=0"], "dataset.train_fraction"),
+    (["dataset.train_fraction=0.9", "dataset.val_fraction=0.2"], "dataset.val_fraction"),
     (["cluster.link_mbit=0"], "cluster.link_mbit"),
     (["diagnostics.every=-1"], "diagnostics.every"),
     (["diagnostics.repeats=1"], "diagnostics.repeats"),

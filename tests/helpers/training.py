@@ -9,6 +9,7 @@ from llcg_dist import train
 from llcg_dist.config.compose import load_config
 from llcg_dist.data.partition import ensure_store
 from tests.helpers.jobs import REPOSITORY, Outcome, finish, start
+from tests.helpers.known_parts import KNOWN_PARTS
 from tests.helpers.run_files import messages, model_bytes, rows_without_times
 
 FOUR_ROUNDS = ["cluster.num_machines=2", "num_rounds=4", "algorithm.K=3"]
@@ -27,7 +28,9 @@ def cut(*overrides: str) -> Path:
 
 def train_in_process(*overrides: str) -> None:
     """A job on loopback, in this process: the bits of real processes (tests/distributed/test_equivalence.py)."""
-    train.run(load_config([*overrides, "cluster.backend=loopback"]), train.Rank())
+    config = load_config([*overrides, "cluster.backend=loopback"])
+    with KNOWN_PARTS.of(config):
+        train.run(config, train.Rank())
 
 
 def on_loopback(root: Path, name: str, *overrides: str) -> Path:

@@ -111,7 +111,10 @@ class ProcessHub:
         """Leaves the cluster together with the other ranks, then raises where the audit failed."""
         if self._goes_on and self.rank == 0:
             self.cluster.board.finish()  # for machines that are about to return
-        CheckpointWriter.prune_all(leave(self.cluster, CheckpointWriter.saved_by_all()))
+        saved_by_all = leave(self.cluster, CheckpointWriter.saved_by_all())
+        if self.rank == 0:
+            self._me.supervisor.leaves()
+        CheckpointWriter.prune_all(saved_by_all)
         if self.evaluation_process:
             self.evaluation_process.close()
         if self._audit:

@@ -27,6 +27,8 @@ _SHORTEST_PAUSE, _LONGEST_PAUSE = 0.2, 30.0
 
 _START_SECONDS = 60.0
 """How much longer a worker's first sign of life may take than the next."""
+_STUCK = "stuck"
+"""The role of a server's worker that was killed for its silence."""
 TICKET_VARIABLE = "LLCG_TICKET"
 """Of the environment: what a rank needs that takes the place of one on a host that is gone (comm/running_job.py)."""
 
@@ -59,6 +61,10 @@ class SupervisorLink:
         """This worker is the server: its end is the job's."""
         self._tell("role", "server")
 
+    def leaves(self) -> None:
+        """The run is over, and the heartbeat has ended: nobody waits for a sign of life any more."""
+        self._tell("role", "done")
+
     def trains(self) -> None:
         """This worker is a machine, and the rounds begin: from here on the job goes on without it."""
         self._tell("role", "machine")
@@ -77,8 +83,8 @@ class Supervisor:
     """Runs `work(link)`, which returns an exit code, in a process below this one."""
 
     def __init__(self, work: Callable[[SupervisorLink], int], silence: float, max_returns: int) -> None:
-        """A machine's worker that gives no sign of life for `silence` seconds is killed. `max_returns`: how often one
-        is started again."""
+        """A worker that gives no sign of life for `silence` seconds is killed. `max_returns`: how often a machine's is
+        started again."""
         self._work, self._silence, self._max_returns = work, silence, max_returns
         self._command = [os.fsdecode(word) for word in Path("/proc/self/cmdline").read_bytes().split(b"\0")[:-1]]
         self._pid, self._stopping = 0, False
@@ -91,6 +97,10 @@ class Supervisor:
         while True:
             status, role, ticket = self._run_worker(situation)
             code = os.waitstatus_to_exitcode(status)
+            if role == _STUCK:  # machines would wait for it, and for each other, for ever
+                seconds = f"{self._silence:g} s (cluster.timeout={self._silence:g})"
+                print_error(f"rank 0 (server): gave no sign of life for {seconds}, and was killed")
+                return 1
             if self._stopping or code == 0 or role != "machine" or ticket is None:
                 return self._end_like(code)
             number = situation.workers_before + 1
@@ -140,9 +150,10 @@ class Supervisor:
                     return os.waitpid(pid, 0)[1], said["role"], said["ticket"]
                 elif reading in ready:  # closed, and it still ends
                     time.sleep(0.01)
-                if said["role"] == "machine" and time.monotonic() - heard > self._silence:
+                if said["role"] in ("machine", "server") and time.monotonic() - heard > self._silence:
                     os.kill(self._pid, signal.SIGKILL)  # stopped, or stuck: nobody else can end it
                     heard = time.monotonic()
+                    said["role"] = _STUCK if said["role"] == "server" else "machine"
         finally:
             os.close(ended)
 

@@ -90,6 +90,18 @@ def test_a_machine_without_a_sign_of_life_is_replaced(tmp_path: Path) -> None:
     assert outcome(tmp_path, body)[:2] == (0, ["worker0", "worker1"])
 
 
+def test_a_server_without_a_sign_of_life_ends_the_job(tmp_path: Path) -> None:
+    """Machines whose server is silent begin anew and give up, one after the other, and nobody would end it."""
+    code, found, err = outcome(tmp_path, "link.serves()\n    os.kill(os.getpid(), signal.SIGSTOP)")
+    assert (code, found) == (1, ["worker0"])
+    assert "rank 0 (server): gave no sign of life for 1.5 s (cluster.timeout=1.5)" in err
+
+
+def test_a_server_whose_run_is_over_may_take_its_time(tmp_path: Path) -> None:
+    body = "link.serves()\n    link.leaves()\n    time.sleep(4)\n    return 0"
+    assert outcome(tmp_path, body)[:2] == (0, ["worker0"])
+
+
 def test_signs_of_life_keep_it(tmp_path: Path) -> None:
     body = TRAINS + "for _ in range(30):\n        time.sleep(0.1)\n        link.beat()\n    return 0"
     assert outcome(tmp_path, body)[:2] == (0, ["worker0"])

@@ -117,7 +117,7 @@ class NoSuchLayer(nn.Module):
         self.conv = SAGEConv(in_channels, out_channels)
 
     def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
-        return self.con(x, edge_index)
+        return self.con(x, edge_index)  # type: ignore[operator]
 
 
 class OneVector(nn.Module):

@@ -86,7 +86,8 @@ class PartitionConfig(Section):
         self.require(bool(self.balances) and self.balances <= set(choices), "balance", rule)
         cuts = self.method not in (PartitionMethod.random, PartitionMethod.given)
         plain = self.balances <= {Balance.none, Balance.nodes}
-        self.require(cuts or plain, "balance", f"has no effect with partition={self.method}; leave it out")
+        rule = f"has no effect with partition={self.method}; leave it out, or, where a preset brings it, set it to none"
+        self.require(cuts or plain, "balance", rule)
         streams = self.method == PartitionMethod.stream
         rule = "stream takes pymetis' METIS for its clusters; leave it out"
         self.require(not (streams and self.backend == PartitionBackend.dgl), "backend", rule)

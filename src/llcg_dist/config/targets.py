@@ -6,7 +6,7 @@ from typing import Any
 
 from hydra.utils import get_object
 
-from llcg_dist.errors import UserError, one_line
+from llcg_dist.errors import UserError, one_line, place_of
 
 _IN_MEMORY = "in_memory."
 _objects: dict[str, Any] = {}
@@ -56,8 +56,8 @@ def call(key: str, target: str, **arguments: Any) -> Any:
     except UserError:
         raise
     except Exception as error:
-        given = ", ".join(arguments)
-        raise UserError(f"{key}={target}: failed when called with {given} ({one_line(error)})") from error
+        given, reason = ", ".join(arguments), f"{type(error).__name__}: {one_line(error)}, {place_of(error)}"
+        raise UserError(f"{key}={target}: failed when called with {given} ({reason})") from error
 
 
 def importable_path(thing: Any) -> str | None:

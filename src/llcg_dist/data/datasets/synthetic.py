@@ -12,12 +12,11 @@ import numpy as np
 from llcg_dist.config.datasets import SyntheticConfig
 from llcg_dist.data.array_writer import ArrayWriter
 from llcg_dist.data.csr import Topology, index_dtype
-from llcg_dist.data.datasets.splits import check_fractions, split_by_fractions
+from llcg_dist.data.datasets.splits import split_by_fractions
 from llcg_dist.data.external_csr import ExternalCsr
 from llcg_dist.data.graph import Graph
 from llcg_dist.data.rows import ENTRIES_PER_CHUNK, Array, slices
 from llcg_dist.data.workspace import Workspace, use_workspace
-from llcg_dist.errors import UserError
 
 _BYTES_OF_EDGE = 64
 """Memory for each edge that is drawn at a time."""
@@ -26,7 +25,7 @@ _BYTES_OF_EDGE = 64
 def generate(config: SyntheticConfig, workspace: Workspace | None = None) -> Graph:
     """Generates the graph; deterministic for the settings, bit by bit. Edges and features are drawn a piece at a time,
     which gives the same numbers as one draw would."""
-    _check(config)
+    config.check()
     rng = np.random.default_rng(np.random.SeedSequence(config.seed))
     classes = rng.permutation(np.arange(config.nodes) % config.classes)
     with use_workspace(workspace, config.memory) as place:
@@ -108,20 +107,3 @@ def _topology(config: SyntheticConfig, classes: Array, rng: np.random.Generator,
 
 def _length(piece: slice) -> int:
     return int(piece.stop - piece.start)
-
-
-def _check(config: SyntheticConfig) -> None:
-    noise_limit = 1.0 if config.classes > 1 else np.nextafter(0, 1)
-    rules = {
-        "nodes": (config.nodes >= 1, "must be at least 1"),
-        "classes": (1 <= config.classes <= config.nodes, "must lie between 1 and dataset.nodes"),
-        "degree": (0 <= config.degree < config.nodes, "must not be negative and must be below dataset.nodes"),
-        "homophily": (0 <= config.homophily <= 1, "must lie in [0, 1]"),
-        "features": (config.features >= 1, "must be at least 1"),
-        "label_noise": (0 <= config.label_noise < noise_limit, "must lie in [0, 1), and be 0 with one class"),
-        "multilabel": (config.multilabel >= 0, "must not be negative"),
-    }
-    check_fractions(config)
-    for key, (holds, rule) in rules.items():
-        if not holds:
-            raise UserError(f"dataset.{key}={getattr(config, key)}: {rule}")

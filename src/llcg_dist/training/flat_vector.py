@@ -47,10 +47,15 @@ def other_buffers(model: nn.Module) -> dict[str, Tensor]:
 
 
 def load_buffers(model: nn.Module, saved: dict[str, Tensor]) -> None:
-    """Copies such buffers into the model."""
-    own = dict(model.named_buffers())
+    """Puts such buffers into the model; a forward pass may give one another shape than it is built with."""
     for name, buffer in saved.items():
-        own[name].copy_(buffer)
+        owner, _, key = name.rpartition(".")
+        module = model.get_submodule(owner)
+        own = module._buffers[key]
+        if own is not None and own.shape == buffer.shape:
+            own.copy_(buffer)
+        else:
+            setattr(module, key, buffer.to(next(model.parameters()).device))
 
 
 def contiguous_parameters(model: nn.Module) -> Tensor:

@@ -4,7 +4,14 @@ import pytest
 import torch
 from torch import nn
 
-from llcg_dist.training.flat_vector import contiguous_parameters, flatten, load_flat, state_dict_bytes
+from llcg_dist.training.flat_vector import (
+    contiguous_parameters,
+    flatten,
+    load_buffers,
+    load_flat,
+    other_buffers,
+    state_dict_bytes,
+)
 
 
 def model() -> nn.Sequential:
@@ -79,3 +86,32 @@ def test_a_model_with_contiguous_parameters_is_its_vector() -> None:
     vector.copy_(torch.arange(float(FLOATS)))
     assert torch.equal(flatten(source), torch.arange(float(FLOATS)))
     assert batches_and_variance(source) == (1, [28.0, 29.0, 30.0, 31.0])
+
+
+class Remembers(nn.Module):
+    """Keeps what the last forward pass was given, which has no part in a state_dict, and how many there were."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(2, 2)
+        self.register_buffer("last", None, persistent=False)
+        self.register_buffer("seen", torch.tensor(0))
+        self.seen: torch.Tensor
+        self.last: torch.Tensor
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.last = x.clone()
+        self.seen += 1
+        return self.linear(x)
+
+
+@pytest.mark.parametrize("rows_before", [0, 3, 5])
+def test_buffers_that_a_forward_pass_replaces_are_loaded(rows_before: int) -> None:
+    trained, fresh = nn.Sequential(Remembers()), nn.Sequential(Remembers())
+    trained(torch.ones(3, 2))
+    if rows_before:
+        fresh(torch.zeros(rows_before, 2))
+    load_buffers(fresh, other_buffers(trained))
+    assert {name: buffer.tolist() for name, buffer in fresh.named_buffers()} == {"0.last": [[1, 1]] * 3, "0.seen": 1}
+    with pytest.raises(KeyError):
+        load_buffers(nn.Sequential(nn.Linear(2, 2)), other_buffers(trained))

@@ -97,8 +97,8 @@ class FrameBuffer:
     After it has arrived `body` holds it, from its first byte on, whether it was sealed or not.
     """
 
-    def __init__(self, capacity: int, head: int = 0, following: Callable[[], int] = lambda: 0) -> None:
-        """`head`: bytes at the beginning of a message after whose arrival `following` tells how many follow."""
+    def __init__(self, capacity: int, head: int = 0, following: Callable[[Tensor], int] = lambda body: 0) -> None:
+        """`head`: bytes at the beginning of a message, of which `following` then reads how many come after them."""
         self.whole = torch.zeros(SEAL_BYTES + capacity, dtype=torch.uint8)
         self.head, self.following = head, following
         self.body: Tensor = self.whole[HEADER_BYTES : HEADER_BYTES + capacity]

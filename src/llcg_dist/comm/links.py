@@ -59,7 +59,7 @@ class PlainLink:
         return _Then(self.receive_bytes(frame.body[: frame.head]), lambda: self._receive_following(frame))
 
     def _receive_following(self, frame: FrameBuffer) -> None:
-        size, room = frame.following(), len(frame.body) - frame.head
+        size, room = frame.following(frame.body), len(frame.body) - frame.head
         if not 0 <= size <= room:
             raise ProtocolError(f"a message announced {size} bytes of content, of which {room} fit")
         if size and self._gpus is not None:

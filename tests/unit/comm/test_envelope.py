@@ -1,5 +1,8 @@
 """A packet survives the buffer that it crosses in, whatever was there before."""
 
+import gc
+import weakref
+
 import pytest
 import torch
 from hypothesis import given
@@ -47,3 +50,13 @@ def test_stats_of_an_earlier_packet_do_not_stay() -> None:
 def test_more_content_than_fits_is_refused() -> None:
     with pytest.raises(RuntimeError):
         Envelope(0, 8).write(Packet(0, 1, 0, None, torch.zeros(3)))
+
+
+def test_a_buffer_that_nobody_uses_any_more_is_freed_at_once() -> None:
+    """Not when Python looks for garbage: with models of 50 MB that was gigabytes later."""
+    gc.disable()
+    try:
+        freed = weakref.ref(Envelope(0, 64))
+        assert freed() is None
+    finally:
+        gc.enable()

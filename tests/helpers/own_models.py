@@ -211,3 +211,38 @@ class Stuck(nn.Module):
         lock = threading.Lock()
         while lock.acquire():
             pass
+
+
+class Centred(nn.Module):
+    """Keeps a running mean of its inputs in a buffer, which it changes in place."""
+
+    center: Tensor
+
+    def __init__(self, in_channels: int, out_channels: int) -> None:
+        super().__init__()
+        self.conv = SAGEConv(in_channels, out_channels)
+        self.register_buffer("center", torch.zeros(in_channels))
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        if self.training:
+            self.keep(0.9 * self.center + 0.1 * x.mean(dim=0))
+        return self.conv(x - self.center, edge_index)
+
+    def keep(self, center: Tensor) -> None:
+        self.center.copy_(center)
+
+
+class CentredAnew(Centred):
+    """Puts a new tensor in the buffer's place every time; of another shape where it `grows`."""
+
+    def __init__(self, in_channels: int, out_channels: int, grows: bool = False) -> None:
+        super().__init__(in_channels, out_channels)
+        self._grows = grows
+
+    def keep(self, center: Tensor) -> None:
+        self.center = torch.cat([center, center[:1]]) if self._grows else center
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        if self.training:
+            self.keep(0.9 * self.center[: x.shape[1]] + 0.1 * x.mean(dim=0))
+        return self.conv(x - self.center[: x.shape[1]], edge_index)

@@ -3,13 +3,14 @@ can hold."""
 
 from collections import OrderedDict
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from llcg_dist.algorithms.base import Algorithm
+from llcg_dist.algorithms.full_sync import FullSync
 from llcg_dist.config.schema import Config
 from llcg_dist.training.screening import Models
 
@@ -94,3 +95,12 @@ class KeepsObjects(ServerMomentum):
             "list": [1],
             "ordered": {"counts": OrderedDict(a=torch.zeros(2))},
         }[self.what]
+
+
+class WatchedSync(FullSync):
+    """Notes how far every round has led every machine."""
+
+    seen: ClassVar[list[float]] = []
+
+    def after_local_steps(self, theta: Tensor, start: Tensor) -> None:
+        self.seen.append(float((theta - start).norm()))

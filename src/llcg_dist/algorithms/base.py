@@ -127,7 +127,7 @@ class Algorithm:
 
     def after_local_steps(self, theta: Tensor, start: Tensor) -> None:
         """Line 10: called at a machine after the last step of a round. The steps led from `start` to `theta`, flat
-        vectors of the learned parameters."""
+        vectors of the learned parameters. Not called if `theta` is not finite."""
 
     @property
     def changes_gradients(self) -> bool:

@@ -130,6 +130,7 @@ class _SharedSteps:
         self._left -= 1
         if self._left:
             return self._gradient(request.round)
+        self._trainer.end_round()
         statistics = self._trainer.theta()[self._trainer.statistics]
         return Statistics(request.round, statistics, stats=self._machine.stats(request.round))
 

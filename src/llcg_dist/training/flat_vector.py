@@ -4,10 +4,16 @@ It holds every floating-point tensor of the state_dict, BatchNorm's running stat
 counters (num_batches_tracked).
 """
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor, nn
 
 from llcg_dist.data.upload import upload
+from llcg_dist.errors import UserError
+
+Place = tuple[nn.Module, str, Tensor]
+"""A module, the name of a buffer in it, and the buffer."""
 
 
 def _floating_point_tensors(model: nn.Module, keep_vars: bool = False) -> dict[str, Tensor]:
@@ -37,6 +43,28 @@ def load_flat(model: nn.Module, flat: Tensor) -> None:
         flat = upload(flat, tensors[0].device)
         for tensor, values in zip(tensors, flat.split([tensor.numel() for tensor in tensors]), strict=True):
             tensor.copy_(values.view_as(tensor))
+
+
+def buffers_in_vector(model: nn.Module) -> list[Place]:
+    """Where the buffers that are in the flat vector belong."""
+    in_vector = {id(tensor) for tensor in _floating_point_tensors(model, keep_vars=True).values()}
+    buffers = ((module, key, buffer) for module in model.modules() for key, buffer in module._buffers.items())
+    return [(module, key, buffer) for module, key, buffer in buffers if buffer is not None and id(buffer) in in_vector]
+
+
+def keep_in_vector(places: Sequence[Place]) -> None:
+    """Where a forward pass has put a tensor of its own in a buffer's place, the buffer takes its values, and its place
+    again: the vector would go on with the old ones."""
+    for module, key, buffer in places:
+        found = module._buffers[key]
+        if found is buffer:
+            continue
+        if found is None or found.shape != buffer.shape:
+            shape = "None" if found is None else list(found.shape)
+            rule = f"its forward made {shape} of the buffer {key} {list(buffer.shape)}, whose values are sent"
+            raise UserError(f"{type(module).__name__}: {rule}; keep its shape, or register it with persistent=False")
+        buffer.copy_(found.detach())
+        module._buffers[key] = buffer
 
 
 def other_buffers(model: nn.Module) -> dict[str, Tensor]:

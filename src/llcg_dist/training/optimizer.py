@@ -1,11 +1,11 @@
 """The optimiser of the settings: adam, sgd, or any class with torch.optim's interface by its dotted path."""
 
 import inspect
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from llcg_dist.config.targets import resolve
 from llcg_dist.config.train import OPTIMIZERS, TrainConfig
@@ -42,6 +42,26 @@ def state_tensors(config: TrainConfig) -> dict[str, bool]:
     optimizer.step()
     kept = optimizer.state[probe].items()
     return {name: value.numel() == 2 for name, value in kept if isinstance(value, torch.Tensor)}
+
+
+def moments(optimizer: torch.optim.Optimizer, config: TrainConfig) -> list[Tensor]:
+    """The optimiser's state, each tensor of it as one flat vector over all parameters that it moves."""
+    states = list(optimizer.state_dict()["state"].values())
+    names = state_tensors(config) if states else ()
+    return [torch.cat([state[name].reshape(-1) for state in states]).cpu() for name in names]
+
+
+def load_moments(optimizer: torch.optim.Optimizer, config: TrainConfig, vectors: Sequence[Tensor]) -> None:
+    """Restores what `moments` gave of an optimiser of the same parameters."""
+    if not vectors:
+        return
+    parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+    states: dict[int, dict[str, Tensor]] = {index: {} for index in range(len(parameters))}
+    for (name, is_large), vector in zip(state_tensors(config).items(), vectors, strict=True):
+        pieces = vector.split([p.numel() for p in parameters]) if is_large else list(vector)
+        for state, parameter, piece in zip(states.values(), parameters, pieces, strict=True):
+            state[name] = (piece.view_as(parameter) if is_large else piece).clone()
+    optimizer.load_state_dict(optimizer.state_dict() | {"state": states})
 
 
 def optimizer_class(config: TrainConfig) -> Any:

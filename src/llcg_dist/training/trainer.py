@@ -17,10 +17,18 @@ from llcg_dist.data.views import View
 from llcg_dist.models.base import Model
 from llcg_dist.sampling.minibatch import Batch, BatchStream, Sampler
 from llcg_dist.sampling.upload_ahead import DeviceBatches
-from llcg_dist.training.flat_vector import contiguous_parameters, load_buffers, other_buffers, statistics_mask
+from llcg_dist.training.flat_vector import (
+    buffers_in_vector,
+    contiguous_parameters,
+    is_finite,
+    keep_in_vector,
+    load_buffers,
+    other_buffers,
+    statistics_mask,
+)
 from llcg_dist.training.generator_state import generator_state, set_generator_state
 from llcg_dist.training.loss import loss
-from llcg_dist.training.optimizer import build_optimizer, state_tensors
+from llcg_dist.training.optimizer import build_optimizer, load_moments, moments
 from llcg_dist.training.precision import computing_in
 
 
@@ -40,7 +48,7 @@ class StepSettings:
     """(gradient, parameters, parameters at the start of the round), all flat, learned and on the model's device -> the
     gradient to use."""
     after_steps: Callable[[Tensor, Tensor], None] | None = None
-    """Is told of the same parameters once a round's steps are done: (where they led, at the start)."""
+    """Is told of the same parameters, if they are finite, once a round's steps are done: (now, at its start)."""
     draw_ahead: bool = False
     """Draw the next mini-batch in a second thread while one is used; the same bits either way."""
 
@@ -48,8 +56,8 @@ class StepSettings:
 class Trainer:
     """Takes optimiser steps along mini-batch gradients over one view's training nodes.
 
-    A round is one call of begin_round, then backward and optimizer_step for every step. The calls of several trainers
-    in one process may be interleaved: each trainer saves and restores its own state of torch's random generator.
+    A round is one call of begin_round, then backward and optimizer_step for every step, then end_round. Calls of
+    several trainers may alternate in a process: each has its own state of torch's random generator.
     """
 
     def __init__(
@@ -63,6 +71,7 @@ class Trainer:
     ) -> None:
         self._model = model.to(device)
         self._parameters = contiguous_parameters(self._model)
+        self._buffers = buffers_in_vector(self._model)
         self.statistics = statistics_mask(self._model).cpu()
         """[n] of bool over theta: True where it holds BatchNorm's running statistics."""
         self.saved_statistics: Tensor | None = None
@@ -97,8 +106,12 @@ class Trainer:
             self.optimizer_step()
             if step < steps:
                 self._on_device.begin_next()
-        if self._settings.after_steps is not None:
-            self._settings.after_steps(self._learned(), self._start)
+        self.end_round()
+
+    def end_round(self) -> None:
+        """After a round's last step. A method is not told of parameters that are not finite: it might keep them."""
+        if self._settings.after_steps is not None and is_finite(learned := self._learned()):
+            self._settings.after_steps(learned, self._start)
 
     def _prepared(self, batch: Batch) -> Batch:
         """The batch with what the model can do to it before the step: nothing where it leaves for another device."""
@@ -136,6 +149,7 @@ class Trainer:
         value = loss(logits, batch.labels, self._view.task)
         self._optimizer.zero_grad(set_to_none=True)
         value.backward()
+        keep_in_vector(self._buffers)
         if self._settings.change_gradient is not None:
             gradient = self._settings.change_gradient(self._gradient(), self._learned(), self._start)
             self.set_gradient(gradient)
@@ -208,23 +222,12 @@ class Trainer:
         self._optimizer.load_state_dict(state)
 
     def moments(self) -> list[Tensor]:
-        """What the optimiser keeps, such as Adam's exp_avg, exp_avg_sq and step, each as one flat vector over all
-        parameters that it moves; nothing where it has no state."""
-        states = list(self._optimizer.state_dict()["state"].values())
-        names = state_tensors(self._train) if states else ()
-        return [torch.cat([state[name].reshape(-1) for state in states]).cpu() for name in names]
+        """What the optimiser keeps, such as Adam's exp_avg, exp_avg_sq and step; nothing where it has no state."""
+        return moments(self._optimizer, self._train)
 
     def load_moments(self, vectors: Sequence[Tensor]) -> None:
         """Takes over what `moments` gave of another trainer of the same model."""
-        if not vectors:
-            return
-        parameters = [parameter for parameter in self._model.parameters() if parameter.requires_grad]
-        states: dict[int, dict[str, Tensor]] = {index: {} for index in range(len(parameters))}
-        for (name, is_large), vector in zip(state_tensors(self._train).items(), vectors, strict=True):
-            pieces = vector.split([p.numel() for p in parameters]) if is_large else list(vector)
-            for state, parameter, piece in zip(states.values(), parameters, pieces, strict=True):
-                state[name] = (piece.view_as(parameter) if is_large else piece).clone()
-        self._optimizer.load_state_dict(self._optimizer.state_dict() | {"state": states})
+        load_moments(self._optimizer, self._train, vectors)
 
     def buffers(self) -> dict[str, Tensor]:
         """What the model keeps besides theta, for a checkpoint."""

@@ -9,7 +9,7 @@ from llcg_dist.config.compose import load_config
 from llcg_dist.errors import UserError
 from tests.helpers.resuming import assert_undisturbed
 from tests.helpers.run_files import model_bytes
-from tests.helpers.stateful_method import ServerMomentum
+from tests.helpers.stateful_method import ServerMomentum, WatchedSync
 from tests.helpers.stopping import stopped
 from tests.helpers.training import TINY, on_loopback
 
@@ -78,3 +78,10 @@ def test_drift_that_weighs_nothing_is_plain_averaging(tmp_path: Path) -> None:
     for name, options in (("drift", []), ("none", [alpha])):
         on_loopback(tmp_path, name, *TINY, *own("Drift"), *options, "num_rounds=2")
     assert model_bytes(tmp_path / "none") == model_bytes(plain) != model_bytes(tmp_path / "drift")
+
+
+def test_steps_that_all_machines_take_together_end_with_the_hook_too(tmp_path: Path) -> None:
+    WatchedSync.seen.clear()
+    on_loopback(tmp_path, "run", *TINY, *own("WatchedSync"), "num_rounds=2")
+    assert len(WatchedSync.seen) == 2 * 2
+    assert min(WatchedSync.seen) > 0

@@ -50,6 +50,16 @@ def test_batches_drawn_ahead_change_no_bit(round_: int, steps: int) -> None:
     assert torch.equal(stepped(again, round_=3), stepped(again, round_=3))  # drawn for one round, not for the next
 
 
+@pytest.mark.parametrize("lr", [1e-2, float("inf")])
+def test_a_method_hears_where_finite_steps_led(lr: float) -> None:
+    """What is not finite, and is no update, it would keep."""
+    heard: list[Tensor] = []
+    one = trainer(replace(STEPS, lr=lr, after_steps=lambda theta, start: heard.extend([theta, start])))
+    end = stepped(one)
+    assert [len(vector) for vector in heard] == ([one.num_learned] * 2 if lr < 1 else [])
+    assert bool(end.isfinite().all()) == (lr < 1) == bool(heard)
+
+
 @pytest.mark.parametrize("other", [replace(STEPS, stream=3), replace(STEPS, seed=6)], ids=["stream", "seed"])
 def test_another_stream_or_seed_draws_otherwise(other: StepSettings) -> None:
     assert not torch.equal(stepped(trainer(other)), stepped(trainer()))

@@ -13,11 +13,11 @@ from llcg_dist.config.own_files import find_own_files
 from llcg_dist.config.schema import Config
 from llcg_dist.errors import PeerLostError, PeerTimeoutError, TrainingError, UserError, os_error_line
 from llcg_dist.job.checkpoint import CheckpointWriter
+from llcg_dist.job.failure_file import fail
 from llcg_dist.job.process import (
     Rank,
     Stopped,
     die_with_launcher,
-    fail,
     ignore_signals,
     install_signal_handlers,
     log_file,

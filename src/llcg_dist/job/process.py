@@ -1,21 +1,18 @@
 """A rank as an operating-system process: its name, its log, how it hears of signals, and how it ends."""
 
-import contextlib
 import logging
 import os
 import re
 import signal
 import sys
 import threading
-import time
 from pathlib import Path
 from typing import Protocol
 
-from llcg_dist.data.atomic_files import write_json
 from llcg_dist.data.child_process import die_with_parent
 from llcg_dist.errors import PeerTimeoutError, UserError, os_error_line
+from llcg_dist.job.failure_file import fail
 from llcg_dist.job.supervisor import SupervisorLink
-from llcg_dist.records.console import print_error
 
 log = logging.getLogger(__name__)
 
@@ -163,17 +160,6 @@ def die_with_launcher() -> None:
     die_with_parent()
     if os.getppid() != launcher:  # it died before we asked
         os._exit(1)
-
-
-def fail(message: str, exit_code: int) -> int:
-    """Tells the user, and the launcher through torchrun's error file."""
-    print_error(message)
-    error_file = os.environ.get("TORCHELASTIC_ERROR_FILE")
-    if error_file:
-        content = {"message": message, "extraInfo": {"timestamp": str(int(time.time()))}}
-        with contextlib.suppress(OSError):  # a disk that is full may be the reason; half a file would fail the launcher
-            write_json(Path(error_file), {"message": content})
-    return exit_code
 
 
 class LogFile(logging.FileHandler):

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from llcg_dist.data.child_process import die_with_parent
+from llcg_dist.job.failure_file import fail, forget_failure
 from llcg_dist.job.forked_process import show_command_line
 from llcg_dist.records.console import print_error
 
@@ -99,8 +100,7 @@ class Supervisor:
             code = os.waitstatus_to_exitcode(status)
             if role == _STUCK:  # machines would wait for it, and for each other, for ever
                 seconds = f"{self._silence:g} s (cluster.timeout={self._silence:g})"
-                print_error(f"rank 0 (server): gave no sign of life for {seconds}, and was killed")
-                return 1
+                return fail(f"rank 0 (server): gave no sign of life for {seconds}, and was killed", exit_code=1)
             if self._stopping or code == 0 or role != "machine" or ticket is None:
                 return self._end_like(code)
             number = situation.workers_before + 1
@@ -109,7 +109,7 @@ class Supervisor:
             if code == 2 or number > self._max_returns:
                 print_error(f"this machine stays away: its worker ended with {code}, {number} time(s)")
                 return 0  # not a failure: the agent would end the ranks that go on
-            _forget_failure()
+            forget_failure()
             self._sleep(pause)
             pause, situation = min(2 * pause, _LONGEST_PAUSE), Situation(number, ticket)
 
@@ -189,10 +189,3 @@ class Supervisor:
         signal.signal(-code, signal.SIG_DFL) if -code not in (signal.SIGKILL, signal.SIGSTOP) else None
         os.kill(os.getpid(), -code)
         return 128 - code
-
-
-def _forget_failure() -> None:
-    """What a worker has told the launcher about its end is not the end of the rank."""
-    error_file = os.environ.get("TORCHELASTIC_ERROR_FILE")
-    if error_file:
-        Path(error_file).unlink(missing_ok=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from llcg_dist import train
-from llcg_dist.job import process
+from llcg_dist.job import failure_file, process
 from llcg_dist.job.process import Stopped, install_signal_handlers
 
 
@@ -108,9 +108,9 @@ def test_a_full_disk_leaves_no_half_of_a_message(monkeypatch: pytest.MonkeyPatch
     with monkeypatch.context() as patch:
         patch.setattr(Path, "write_bytes", full)
         patch.setattr(Path, "write_text", full)
-        assert process.fail("a reason", 1) == 1
+        assert failure_file.fail("a reason", 1) == 1
     assert list(tmp_path.iterdir()) == []
-    process.fail("a reason", 1)
+    failure_file.fail("a reason", 1)
     assert "a reason" in (tmp_path / "error.json").read_text()
 
 

@@ -1,7 +1,7 @@
 """Checkpoints: each rank saves its own state; a round can be resumed from once every rank has a complete file of it.
 
-    <checkpoint.dir>/server-r000012-<sha256>.pt     model, server optimiser, byte counts, the round's open record
-    <checkpoint.dir>/part0-r000012-<sha256>.pt      a machine's optimiser; it may lie on another host
+    <checkpoint.dir>/server-r000012-<sha256>.pt     model, best model, optimiser, byte counts, open records
+    <checkpoint.dir>/part0-r000012-<sha256>.pt      a machine's optimiser, buffers, method; on its host
     <checkpoint.dir>/part0-r000013-<sha256>.pt.aside    of a round after the one that the run went on from
 
 A file carries the hash of its content in its name and takes that name only when it is on the disk: one that is there

@@ -6,12 +6,13 @@ knows.
 """
 
 from collections.abc import Callable, Sequence
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
 from llcg_dist.config.schema import Config, Resume
 from llcg_dist.errors import UserError
-from llcg_dist.records.starts import started_by_this_launch
+from llcg_dist.records.starts import read_starts, started_by_this_launch
 
 Row = dict[str, Any]
 
@@ -62,6 +63,14 @@ def refuse_to_start_over(
 def losses(parts: Sequence[int], round_: int, state: Sequence[str]) -> list[Row]:
     """What these parts have lost, for starts.json; `state` is Algorithm.machine_state."""
     return [{"part": part, "round": round_, "state": list(state)} for part in parts]
+
+
+def losses_at(round_: int, run_dir: Path, losses_now: Sequence[Row]) -> list[Row]:
+    """What the round after this one begins without: what is lost at this start, and at those just before it from the
+    same round, which ended before the next was saved by all."""
+    starts = takewhile(lambda start: start.get("after_round") == round_, reversed(read_starts(run_dir)))
+    earlier = [loss for start in starts for loss in start.get("lost", [])] if round_ else []
+    return list({loss["part"]: loss for loss in [*earlier, *losses_now]}.values())
 
 
 def _durable_round(rows: Sequence[Row]) -> int:

@@ -12,11 +12,11 @@ from llcg_dist.comm.ledger import Ledger, Traffic
 from llcg_dist.comm.messages import TrainStats
 from llcg_dist.errors import TrainingError
 from llcg_dist.job.checkpoint import SERVER_OWNER, CheckpointFiles, CheckpointWriter, explain_misfit
-from llcg_dist.job.resumption import losses
+from llcg_dist.job.resumption import losses, losses_at
 from llcg_dist.job.start import Start
 from llcg_dist.records.model_files import BEST_FILE
 from llcg_dist.records.recorder import Recorder
-from llcg_dist.records.rows import RoundResult, Row, silent_parts, without_row
+from llcg_dist.records.rows import RoundResult, Row, require_rows, silent_parts
 from llcg_dist.training.correction import Corrector
 from llcg_dist.training.flat_vector import is_finite
 
@@ -113,7 +113,7 @@ class ServerCheckpoints:
         """A run that does not go on from a round begins with the model `initial`."""
         self._files, self._writer, self._state, self._recorder = files, writer, state, recorder
         self._start, self._start_round, self._initial = start, start.round, initial
-        self.lost_parts, self._lost = start.lost, state.lost()
+        self.lost_parts, self._lost = start.lost, losses_at(start.round, recorder.run_dir, state.lost())
         self.durable_round = 0 if start.lost else start.round
         """The newest round that every rank has a checkpoint of; machines that are gone do not count."""
 
@@ -128,8 +128,8 @@ class ServerCheckpoints:
             saved = self._files.load(self._start_round)
             with explain_misfit(SERVER_OWNER, self._start_round):
                 saved_rounds = self._state.load(saved, theta.numel())
-            theta = saved_rounds[-1].theta
-            unrecorded = without_row(saved_rounds, self._recorder.rows, self._recorder.run_dir)
+            theta, unrecorded = saved_rounds[-1].theta, saved_rounds
+            require_rows(self._start.recorded, self._recorder.rows, self._recorder.run_dir)
         self._files.remove_all() if self._start.over else self._files.set_aside_after(self._start_round)
         self._recorder.start()
         self._files.mirror_records()

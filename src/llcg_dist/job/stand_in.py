@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
+from torch import Tensor
 
 from llcg_dist.algorithms.registry import build_algorithm
 from llcg_dist.comm.messages import Message, Trained
@@ -18,19 +19,21 @@ from llcg_dist.training.trainer import Trainer
 class StandIn:
     """Takes a part's local steps: mini-batches of its training nodes with their neighbours in the full graph.
 
-    They share the time that one machine's steps take. Between rounds it remembers nothing (optimiser and method begin
-    anew), so that a run that is resumed or replayed has the same bits.
+    They share the time that one machine's steps take. Between rounds it remembers nothing (optimiser, method and the
+    model's counters begin anew), so that a run that is resumed or replayed has the same bits.
     """
 
     def __init__(self, run: OpenRun, start: Start) -> None:
         self._run, self._start = run, start
-        self._trainers: dict[int, Trainer] = {}
+        self._trainers: dict[int, tuple[Trainer, dict[str, Tensor]]] = {}
 
     def __call__(self, part: int, request: Message, absent: int) -> Message:
         """The model that the steps lead to from the request's, where so many parts are stood in for."""
         if part not in self._trainers or self._run.algorithm.keeps_state:
-            self._trainers[part] = self._trainer(part)
-        trainer, steps = self._trainers[part], self._start.local_steps(self._run.algorithm, part)
+            trainer = self._trainer(part)
+            self._trainers[part] = trainer, trainer.buffers()
+        (trainer, first_buffers), steps = self._trainers[part], self._start.local_steps(self._run.algorithm, part)
+        trainer.load_buffers(first_buffers)
         trainer.run_steps(request.vector, request.round, max(1, steps[request.round - 1] // absent))
         return Trained(request.round, trainer.theta(), part=part)
 

@@ -60,7 +60,7 @@ class Progress:
     """The progress of a run on the console: rounds done, validation score, bytes sent, time left, warnings."""
 
     def __init__(self, config: Config, start_round: int = 0, earlier: Sequence[dict[str, Any]] = ()) -> None:
-        """`earlier`: the rows of metrics.jsonl up to `start_round`, the round that the run goes on after."""
+        """`start_round`: the round that the run goes on after; `earlier`: the rows that it does not record again."""
         self._name, self._rounds, self._start = config.algorithm.label, config.num_rounds, start_round
         if start_round:
             say(f"going on after round {start_round}")

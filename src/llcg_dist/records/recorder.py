@@ -57,7 +57,6 @@ class Recorder:
         self.stopping = EarlyStopping(config, self.rows)
         self._peak_rss_mb_machine: float | None = None
         self._loggers = Loggers(config, run_dir, self.rows)
-        self._lost: list[Row] = self._constants.get("start", {}).get("lost", [])
         self.on_round: Callable[[Row], None] = lambda row: None
         """Called with every row, for the progress line."""
         self.mirror: RecordsMirror | None = None
@@ -100,8 +99,6 @@ class Recorder:
             is_last = result.round == self.stopping.last_round
             row["cluster_seconds"] = self.evaluator_queue.round(row["cluster_seconds"], evaluating.cpu, is_last)
         row |= evaluation_columns(self._config, evaluation) | checkpoint_columns
-        if result.round == self._start_round + 1 and self._lost:
-            row["checkpoint_lost"] = self._lost
         if self.stopping.see(row):
             row["early_stop"] = self.stopping.reason
         if result.stats:

@@ -146,21 +146,17 @@ def error_columns(config: Config, evaluation: Evaluation | None) -> Row:
 
 
 def read_rows(run_dir: Path, last_round: int) -> list[Row]:
-    """Rows 1..last_round of metrics.jsonl, up to the first line that is torn or out of order.
-
-    The last ones may be missing, because a round is checkpointed before it is evaluated and recorded (without_row).
-    """
+    """Rows 1..last_round of metrics.jsonl, up to the first line that is torn or out of order."""
     if not last_round or not (run_dir / "metrics.jsonl").exists():
         return []
     return list(takewhile(lambda row: row["round"] <= last_round and _is_row(row), rows_in_order(run_dir)))
 
 
-def without_row(saved: Sequence[RoundResult], rows: Sequence[Row], run_dir: Path) -> list[RoundResult]:
-    """Those of the rounds in a checkpoint that have no row yet; UserError where the rows lack an earlier round."""
-    if len(rows) < saved[0].round - 1:
+def require_rows(rounds: int, rows: Sequence[Row], run_dir: Path) -> None:
+    """Raises UserError where one of the first `rounds` rounds has no row."""
+    if len(rows) < rounds:
         missing = f"{run_dir / 'metrics.jsonl'}: round {len(rows) + 1} is missing"
         raise UserError(f"{missing}; put the file back, choose another run_dir, or use resume=fresh")
-    return [result for result in saved if result.round > len(rows)]
 
 
 def _is_row(row: Row) -> bool:

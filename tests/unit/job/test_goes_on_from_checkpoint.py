@@ -8,10 +8,12 @@ import pytest
 import torch
 
 from llcg_dist.config.compose import load_config
+from llcg_dist.errors import UserError
 from llcg_dist.job.server import Server
 from llcg_dist.job.server_checkpoints import ServerState
+from llcg_dist.records.starts import read_starts
 from tests.helpers.resuming import assert_undisturbed
-from tests.helpers.run_files import rows, summary
+from tests.helpers.run_files import model_bytes, rows, summary
 from tests.helpers.stopping import lose, stopped
 from tests.helpers.training import TINY, on_loopback
 from tests.unit.job.test_observer import Watched
@@ -63,6 +65,36 @@ def test_what_a_round_began_without_is_still_said_where_its_row_is_made_again(tm
     run = on_loopback(tmp_path, "run", *job)
     found = {row["round"]: row["checkpoint_lost"] for row in rows(run) if "checkpoint_lost" in row}
     assert {round_: [loss["part"] for loss in lost] for round_, lost in found.items()} == {3: [1]}
+
+
+def test_a_loss_is_still_said_where_the_start_that_found_it_ended_before_the_next_checkpoint(tmp_path: Path) -> None:
+    job = [*TINY, "num_rounds=6"]
+    lose(stopped(tmp_path, "run", 2, *job), "part1")
+    stopped(tmp_path, "run", 2, *job)
+    run = on_loopback(tmp_path, "run", *job)
+    assert [start.get("lost", []) != [] for start in read_starts(run)] == [False, True, False]
+    assert [[loss["part"] for loss in row.get("checkpoint_lost", [])] for row in rows(run)[2:4]] == [[1], []]
+
+
+def test_a_buffer_that_forward_replaces_is_in_the_model_that_is_sent(tmp_path: Path) -> None:
+    """As torch's own documentation has it: self.center = ... in place of self.center.copy_(...)."""
+    job, target = (
+        [*TINY, "num_rounds=6", "algorithm.S=2", "model=own", "model.layers=1"],
+        "model.target=tests.helpers.own_models",
+    )
+    in_place = on_loopback(tmp_path, "in_place", *job, f"{target}.Centred")
+    whole = on_loopback(tmp_path, "whole", *job, f"{target}.CentredAnew")
+    assert model_bytes(whole) == model_bytes(in_place)
+    assert torch.load(whole / "model.pt")["center"].abs().min() > 0
+    stopped(tmp_path, "halved", 3, *job, f"{target}.CentredAnew")
+    assert_undisturbed(on_loopback(tmp_path, "halved", *job, f"{target}.CentredAnew"), whole)
+
+
+def test_a_buffer_of_the_vector_that_changes_its_shape_is_refused(tmp_path: Path) -> None:
+    job = [*TINY, "model=own", "model.layers=1", "model.options.grows=true"]
+    job.append("model.target=tests.helpers.own_models.CentredAnew")
+    with pytest.raises(UserError, match=r"CentredAnew: its forward made \[\d+\] of the buffer center \[\d+\]"):
+        on_loopback(tmp_path, "run", *job)
 
 
 def test_buffers_besides_the_flat_vector_go_on(tmp_path: Path) -> None:

@@ -16,6 +16,9 @@ from tests.helpers.training import on_loopback
 
 ROUNDS = 8
 JOB = ["experiment=tiny", "cluster.num_machines=3", f"num_rounds={ROUNDS}", "algorithm.K=4", "cluster.on_loss=go_on"]
+COUNTS = ["model=own", "model.target=torch_geometric.nn.GIN", "model.options.hidden_channels=8"]
+COUNTS += ["model.options.num_layers=2", "model.options.norm=batch_norm", "model.options.norm_kwargs={momentum: null}"]
+COUNTS.append("algorithm.batchnorm_stats=average")
 OWN_STATE = ["algorithm=own", "algorithm.target=tests.helpers.stateful_method.BothMomenta"]
 
 
@@ -54,7 +57,7 @@ def test_without_a_stand_in_the_others_are_averaged_alone(tmp_path: Path) -> Non
     assert model_bytes(alone) != model_bytes(with_server)
 
 
-@pytest.mark.parametrize("method", [[], OWN_STATE])
+@pytest.mark.parametrize("method", [[], OWN_STATE, COUNTS])
 def test_a_run_that_lost_a_machine_resumes_with_the_same_bits(tmp_path: Path, method: list[str]) -> None:
     """It is stopped while part 1 is gone, and goes on: the stand-in remembers nothing between rounds."""
     losses = {round_: {"absent": [1]} for round_ in range(3, ROUNDS + 1)}

@@ -4,6 +4,7 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 from llcg_dist.config.compare import LOCATION_KEYS
@@ -94,11 +95,19 @@ def _study(title: str, runs: Sequence[Run]) -> Study:
         values = {key: group[0].settings.get(key) for key in distinguishing}
         label = " ".join([method, *(f"{short[key]}={plain_text(values[key])}" for key in label_keys[method])])
         label += "" if group[0].finished else " (unfinished)"
-        of_seeds = {run.summary["seed"]: run for run in group}  # the oldest is read first
+        of_seeds = {run.summary["seed"]: run for run in sorted(group, key=_started)}
         counted = [of_seeds[seed] for seed in sorted(of_seeds)]
         groups.append(Group(label, method, values, counted, [run for run in group if run not in counted]))
     shared = {key: runs[0].settings.get(key) for key in keys if key not in differing}
     return Study(title, groups, short, shared)
+
+
+def _started(run: Run) -> float:
+    """When a run was started last, in seconds; 0 where its folder does not say it."""
+    try:
+        return datetime.fromisoformat(run.starts[-1]["date"]).timestamp()
+    except (LookupError, TypeError, ValueError):
+        return 0.0
 
 
 def _ignored(runs: Sequence[Run]) -> set[str]:

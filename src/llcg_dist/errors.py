@@ -2,8 +2,10 @@
 
 import errno
 import re
+import sys
 import traceback
 from pathlib import Path
+from typing import Any
 
 _SOURCE_PLACES = re.compile(r"^(\[[^\]]*\.(cc|cpp|h|hpp):\d+\]\s*)+")
 """What Gloo's and torch's messages begin with: the place in their sources."""
@@ -42,10 +44,12 @@ def first_line(error: Exception) -> str:
     return _SOURCE_PLACES.sub("", lines[0]) if lines else type(error).__name__
 
 
-def place_of(error: Exception) -> str:
-    """File and line where the exception was raised."""
-    frame = traceback.extract_tb(error.__traceback__)[-1]
-    return f"{Path(frame.filename).name} line {frame.lineno}"
+def place_in(thing: Any, error: Exception) -> str:
+    """Where the file that defines a user's class or function was when the exception was raised; empty where it was not:
+    the file of a library, or ours, helps nobody."""
+    file = getattr(sys.modules.get(thing.__module__), "__file__", None)
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
+    return f", {Path(str(file)).name} line {lines[-1]}" if lines else ""
 
 
 def os_error_line(error: OSError) -> str:

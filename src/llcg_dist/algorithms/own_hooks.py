@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from llcg_dist.algorithms.base import Algorithm
-from llcg_dist.errors import TrainingError, UserError, one_line, place_of
+from llcg_dist.errors import TrainingError, UserError, one_line, place_in
 from llcg_dist.training.flat_vector import is_finite
 
 _HOOKS = ("local_gradient", "after_local_steps", "aggregate", "correct", "send_model", "local_phase")
@@ -80,7 +80,7 @@ def _check_state(algorithm: Algorithm, target: str) -> None:
         try:
             load_state_dict(state)
         except Exception as error:  # whatever the user's code raises over a state of an earlier version of it
-            reason = f"{type(error).__name__}: {one_line(error)}, {place_of(error)}"
+            reason = f"{type(error).__name__}: {one_line(error)}{place_in(type(algorithm), error)}"
             rule = "is it what state_dict of this version of the class returns?"
             raise UserError(
                 f"algorithm.target={target}: load_state_dict failed over a checkpoint ({reason}); {rule}"

@@ -3,11 +3,12 @@
 import re
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import ClassVar
+from typing import ClassVar, Protocol
 
 from omegaconf import MISSING
 
 from llcg_dist.config.section import Section
+from llcg_dist.errors import UserError
 
 GRAPH_NAMES = {
     "planetoid": ("Cora", "CiteSeer", "PubMed"),
@@ -75,3 +76,19 @@ class BoundedConfig(DatasetConfig):
     def check(self) -> None:
         super().check()
         self.require(self.memory is None or 0 < self.memory < float("inf"), "memory", "must be a number of GB above 0")
+
+
+class Fractions(Protocol):
+    """Settings of a random split; the nodes that remain are the test set."""
+
+    train_fraction: float
+    val_fraction: float
+
+
+def check_fractions(config: Fractions) -> None:
+    """Raises UserError for fractions outside [0, 1] or that add up to more than 1."""
+    train, val = config.train_fraction, config.val_fraction
+    if not 0 < train <= 1:
+        raise UserError(f"dataset.train_fraction={train}: must lie in (0, 1]")
+    if not (val >= 0 and train + val <= 1):
+        raise UserError(f"dataset.val_fraction={val}: must not be negative, and with dataset.train_fraction at most 1")

@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 from enum import StrEnum
 
-from llcg_dist.config.dataset import BoundedConfig, DatasetConfig
+from llcg_dist.config.dataset import BoundedConfig, DatasetConfig, check_fractions
 from llcg_dist.config.files import FilesConfig
 from llcg_dist.config.own_data import MemoryConfig, OwnConfig, PygConfig
 
@@ -56,9 +56,7 @@ class SyntheticConfig(BoundedConfig):
         rule = "must lie in [0, 1), and be 0 with one class"
         self.require(0 <= self.label_noise < 1 and wrong_class, "label_noise", rule)
         self.require(self.multilabel >= 0, "multilabel", "must not be negative")
-        self.require(0 < self.train_fraction <= 1, "train_fraction", "must lie in (0, 1]")
-        fits = self.val_fraction >= 0 and self.train_fraction + self.val_fraction <= 1
-        self.require(fits, "val_fraction", "must not be negative, and with dataset.train_fraction at most 1")
+        check_fractions(self)
 
 
 @dataclass

@@ -50,7 +50,10 @@ _MESSAGES: list[tuple[str, Callable[..., str]]] = [
         r"Sweep parameters '([^']+)' requires --multirun",
         lambda given: f"{given}: {_SEVERAL}",
     ),
-    (r"missing mandatory value: .* full_key: (\w+)\.", lambda group: f"~{group}: {_NOT_TAKEN_AWAY}"),
+    (
+        r"missing mandatory value: .* full_key: (\w+)\.(\w+)",
+        lambda group, key: f"{group}.{key}: has no value; a preset of {group} must give it, and ~{group} takes it away",
+    ),
     (
         r"Config group override must be a string or a list. Got (\w+)",
         lambda kind: f"a group of presets takes the name of one, such as algorithm=llcg, and no {kind}",

@@ -6,7 +6,7 @@ from typing import Any
 
 from hydra.utils import get_object
 
-from llcg_dist.errors import UserError, one_line, place_of
+from llcg_dist.errors import UserError, one_line, place_in
 
 _IN_MEMORY = "in_memory."
 _objects: dict[str, Any] = {}
@@ -41,7 +41,10 @@ def _missing_name(target: str) -> str | None:
     """Says so where the module was imported, from whichever file, and has no such name."""
     path, _, name = target.rpartition(".")
     module = sys.modules.get(path)
-    if module is None or hasattr(module, name):
+    try:
+        if module is None or hasattr(module, name):
+            return None
+    except Exception:  # a module that imports its names when they are asked for
         return None
     return f"{path} has no {name}: {getattr(module, '__file__', None) or 'built in'}"
 
@@ -56,7 +59,7 @@ def call(key: str, target: str, **arguments: Any) -> Any:
     except UserError:
         raise
     except Exception as error:
-        given, reason = ", ".join(arguments), f"{type(error).__name__}: {one_line(error)}, {place_of(error)}"
+        given, reason = ", ".join(arguments), f"{type(error).__name__}: {one_line(error)}{place_in(function, error)}"
         raise UserError(f"{key}={target}: failed when called with {given} ({reason})") from error
 
 

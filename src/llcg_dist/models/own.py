@@ -1,10 +1,7 @@
 """Models of the user's own (model=own): an ordinary PyG module forward(x, edge_index), or one that reads blocks."""
 
 import inspect
-import sys
-import traceback
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -14,7 +11,7 @@ from torch.nn.parameter import UninitializedParameter
 from llcg_dist.config.model import ModelConfig
 from llcg_dist.config.targets import call
 from llcg_dist.data.feature_rows import Rows, materialize
-from llcg_dist.errors import UserError, one_line
+from llcg_dist.errors import UserError, one_line, place_in
 from llcg_dist.models.base import Model
 from llcg_dist.models.receptive_field import (
     HOP_ARGUMENTS,
@@ -144,7 +141,7 @@ def _measure(target: str, module: nn.Module, num_features: int, num_classes: int
         raise
     except Exception as error:
         what = f"failed in forward(x, edge_index) on a small graph of {num_features} features"
-        reason = f"{type(error).__name__}: {one_line(error)}{_place_in_file_of(module, error)}"
+        reason = f"{type(error).__name__}: {one_line(error)}{place_in(type(module), error)}"
         raise UserError(f"model.target={target}: {what} ({reason})") from error
 
 
@@ -153,13 +150,6 @@ def _pools(module: nn.Module) -> bool:
     and on the weights, so that a measurement finds another number of hops every time."""
     kinds = {kind.__module__ for part in module.modules() for kind in type(part).__mro__}
     return any(kind.startswith("torch_geometric.nn.pool.") for kind in kinds)
-
-
-def _place_in_file_of(module: nn.Module, error: Exception) -> str:
-    """Where the file that defines the module's class was when the exception was raised; empty where it was not."""
-    file = getattr(sys.modules.get(type(module).__module__), "__file__", None)
-    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
-    return f", {Path(str(file)).name} line {lines[-1]}" if lines else ""
 
 
 def _trims(module: nn.Module, field: ReceptiveField, num_features: int) -> bool:

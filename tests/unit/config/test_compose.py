@@ -100,7 +100,7 @@ BAD_OVERRIDES: list[tuple[list[str], str]] = [
     (["algorithm.K=["], "algorithm.K"),
     (["algorithm.K"], "algorithm.K"),
     (["~algorithm.K"], "~algorithm.K: nothing can be taken away"),
-    (["~algorithm"], "~algorithm: nothing can be taken away"),
+    (["~algorithm"], "algorithm.name: has no value; a preset of algorithm must give it, and ~algorithm takes it away"),
     (["~seed=3"], "~seed: nothing can be taken away"),
     (["+seed=3"], "+seed: this setting is there already; leave the + out"),
     (["algorithm.K=2,4"], "algorithm.K=2,4: several values are a sweep (llcg train -m)"),

@@ -8,13 +8,14 @@ from pathlib import Path
 
 import numpy as np
 
+from llcg_dist.config.dataset import check_fractions
 from llcg_dist.config.files import FilesConfig
 from llcg_dist.data.datasets.edge_files import read_edges
 from llcg_dist.data.datasets.feature_files import read_features
 from llcg_dist.data.datasets.labels import Labels, read_labels
 from llcg_dist.data.datasets.nodes import NodeIds
 from llcg_dist.data.datasets.split_files import read_split
-from llcg_dist.data.datasets.splits import check_fractions, split_by_fractions
+from llcg_dist.data.datasets.splits import split_by_fractions
 from llcg_dist.data.datasets.tables import require_file
 from llcg_dist.data.graph import TEST, TRAIN, UNUSED, Graph
 from llcg_dist.data.rows import Array

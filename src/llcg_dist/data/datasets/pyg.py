@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from llcg_dist.config.dataset import GRAPH_NAMES
+from llcg_dist.config.dataset import GRAPH_NAMES, check_fractions
 from llcg_dist.config.datasets import (
     FractionsConfig,
     HeterophilousConfig,
@@ -22,7 +22,7 @@ from llcg_dist.data.datasets.published import (
     published_graph,
     require_files,
 )
-from llcg_dist.data.datasets.splits import check_fractions, split_by_fractions, split_from_nodes
+from llcg_dist.data.datasets.splits import split_by_fractions, split_from_nodes
 from llcg_dist.data.graph import Graph
 from llcg_dist.data.rows import Array
 

@@ -1,10 +1,10 @@
 """Splits: the training, validation and test nodes of a graph as one int8 array."""
 
 from collections.abc import Callable, Mapping
-from typing import Protocol
 
 import numpy as np
 
+from llcg_dist.config.dataset import Fractions, check_fractions
 from llcg_dist.data.graph import TEST, TRAIN, UNUSED, VAL
 from llcg_dist.data.rows import Array
 from llcg_dist.errors import UserError
@@ -13,22 +13,6 @@ SPLITS = {"train": TRAIN, "val": VAL, "test": TEST}
 
 Location = Callable[[int], str]
 """Where the split of a node stands: the file, and its line or row."""
-
-
-class Fractions(Protocol):
-    """Settings of a random split; the nodes that remain are the test set."""
-
-    train_fraction: float
-    val_fraction: float
-
-
-def check_fractions(config: Fractions) -> None:
-    """Raises UserError for fractions outside [0, 1] or that add up to more than 1."""
-    train, val = config.train_fraction, config.val_fraction
-    if not 0 < train <= 1:
-        raise UserError(f"dataset.train_fraction={train}: must lie in (0, 1]")
-    if not (val >= 0 and train + val <= 1):
-        raise UserError(f"dataset.val_fraction={val}: must not be negative, and with dataset.train_fraction at most 1")
 
 
 def split_by_fractions(nodes: Array, num_nodes: int, config: Fractions, rng: np.random.Generator) -> Array:

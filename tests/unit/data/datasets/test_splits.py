@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llcg_dist.data.datasets.splits import check_fractions, split_by_fractions, split_from_nodes
+from llcg_dist.config.dataset import check_fractions
+from llcg_dist.data.datasets.splits import split_by_fractions, split_from_nodes
 from llcg_dist.data.graph import TEST, TRAIN, UNUSED, VAL
 from llcg_dist.errors import UserError
 

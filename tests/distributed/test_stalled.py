@@ -26,19 +26,28 @@ def own_model(tmp_path: Path, rank: int, *more: str, **options: bool) -> Outcome
     return finish(job, limit=400)
 
 
+GO_ON = "cluster.on_loss=go_on"
 STUCK = [
-    (0, False, "off"),
-    *(pytest.param(*stuck, marks=pytest.mark.full) for stuck in [(2, True, "auto"), (0, True, "on")]),
+    (0, False, ["evaluate.process=off"]),
+    *(
+        pytest.param(*stuck, marks=pytest.mark.full)
+        for stuck in [
+            (2, True, []),
+            (0, True, ["evaluate.process=on"]),
+            (0, False, ["evaluate.process=off", GO_ON]),
+            (0, True, ["evaluate.process=on", GO_ON]),
+        ]
+    ),
 ]
 
 
 @pytest.mark.alone
-@pytest.mark.parametrize(("rank", "in_c", "process"), STUCK)
-def test_a_stuck_rank_is_named_and_the_job_ends(tmp_path: Path, rank: int, in_c: bool, process: str) -> None:
+@pytest.mark.parametrize(("rank", "in_c", "more"), STUCK)
+def test_a_stuck_rank_is_named_and_the_job_ends(tmp_path: Path, rank: int, in_c: bool, more: list[str]) -> None:
     """A machine in round 2 of its steps, and the server in an evaluation, which may be in a process of its own: then
     the server goes on until it has to wait for it. Before there was this limit the others waited without end."""
     started = time.monotonic()
-    outcome = own_model(tmp_path, rank, f"evaluate.process={process}", in_c=in_c)
+    outcome = own_model(tmp_path, rank, *more, in_c=in_c)
     assert outcome.code == 1
     error = outcome.only_error()
     name = "rank 0 (server) at round " if rank == 0 else "rank 2 (part 1) at round 2, unit "

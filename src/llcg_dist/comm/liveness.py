@@ -11,7 +11,7 @@ to wait for: the server, which sees them all, then ends the job.
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from llcg_dist.comm.rendezvous import Store
@@ -166,7 +166,7 @@ class Heartbeat:
         for rank, silence in self._silence(self._store_answered).items():
             if silence > limit:
                 found[rank] = f"nothing heard for {silence:.0f} s (cluster.timeout={limit:g})"
-        for rank, heard in self._stuck(now).items():
+        for rank, heard in self._stuck(now, self._names).items():
             seconds = f"{now - heard.since:.0f} s (cluster.stall_timeout={self._limits.stall:g})"
             found.setdefault(rank, f"alive, but not moving on at {heard.report.place} for {seconds}")
         return found
@@ -188,11 +188,11 @@ class Heartbeat:
         if limit is None:
             return None
         setting = f"(cluster.stall_timeout={limit:g})"
-        names = self._names
+        # Where machines are lost and come back, the server watches itself, too: they cannot end its job.
+        names = self._names | ({self._rank: "rank 0 (server)"} if self.on_loss else {})
         stuck = [
             f"{names[rank]} at {heard.report.place} for {now - heard.since:.0f} s"
-            for rank, heard in self._stuck(now).items()
-            if rank in names
+            for rank, heard in self._stuck(now, names).items()
         ]
         if stuck:
             return f"alive, but not moving on: {', '.join(stuck)} {setting}"
@@ -206,10 +206,10 @@ class Heartbeat:
         heard = self._heard
         return {rank: now - heard[rank].when for rank in sorted(self._names) if rank in heard}
 
-    def _stuck(self, now: float) -> dict[int, Heard]:
-        """Watched ranks that are alive, wait for nobody and have not moved on for too long."""
+    def _stuck(self, now: float, ranks: Iterable[int]) -> dict[int, Heard]:
+        """Those of these ranks that are alive, wait for nobody and have not moved on for too long."""
         limit, heard = self._limits.stall, self._heard
         if limit is None:
             return {}
-        watched = {rank: heard[rank] for rank in sorted(self._names) if rank in heard}
+        watched = {rank: heard[rank] for rank in sorted(ranks) if rank in heard}
         return {rank: last for rank, last in watched.items() if now - last.since > limit and not last.report.waits}

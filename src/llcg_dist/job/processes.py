@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +49,8 @@ class ProcessHub:
     ) -> None:
         self.cluster, self._audit, self._limits, self._me = cluster, audit, _limits(config), me
         self._goes_on = config.cluster.on_loss == OnLoss.go_on
+        if self._goes_on and cluster.rank:  # a machine's end would not be the job's: the server watches itself
+            self._limits = replace(self._limits, stall=None)
         self.evaluation_process = evaluation_process
         self.device = use_device(config.cluster.device)
         watched = range(1, cluster.size) if cluster.rank == 0 else [0]

@@ -65,6 +65,17 @@ def test_a_rank_that_beats_and_stays_where_it_is() -> None:
     assert found == "alive, but not moving on: rank 1 (part 0) at round 2, unit 7 for 55 s (cluster.stall_timeout=30)"
 
 
+def test_a_server_whose_machines_may_be_lost_watches_itself() -> None:
+    watch = Watch()
+    watch.heartbeat.on_loss = lambda rank, why: None
+    for second in range(0, 40, 5):
+        watch.hears(second, rank0=WORKS, rank1=WAITS, rank2=Report(second, False, "round 2"))
+        found = watch.says(second)
+        assert (found is None) == (second <= 30)
+    assert found == "alive, but not moving on: rank 0 (server) at round 2, unit 7 for 35 s (cluster.stall_timeout=30)"
+    assert watch.heartbeat.given_up(watch.start + 35) == {}
+
+
 def test_steps_count_however_long_a_round_takes() -> None:
     watch = Watch()
     for second in range(0, 1000, 5):

@@ -87,4 +87,5 @@ def _shade(colour: str, share: float, darkest: float = 0.27, lightest: float = 0
     """The colour with a lightness between dark (share 0) and light (share 1)."""
     hue, light, saturation = rgb_to_hls(*to_rgb(colour))
     low, high = min(light, darkest), max(light, lightest)
-    return str(to_hex(hls_to_rgb(hue, low + share * (high - low), saturation)))
+    red, green, blue = (min(1.0, max(0.0, value)) for value in hls_to_rgb(hue, low + share * (high - low), saturation))
+    return str(to_hex((red, green, blue)))  # rounding had led out of [0, 1]

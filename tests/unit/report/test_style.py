@@ -54,3 +54,9 @@ def test_the_shades_of_a_method_are_seen_on_a_dark_page() -> None:
             seen = [shades[colour] for colour in drawn]
             assert len(set(seen)) == count
             assert min(luminance(colour) + 0.05 for colour in seen) / card > 2.5, (method, seen)
+
+
+def test_every_shade_is_a_colour() -> None:
+    """Rounding may lead out of [0, 1], with some versions of colorsys."""
+    for most in range(1, 30):
+        assert all(len(shade) == 7 for shade in dark_shades([*COLOURS, "my method"], most).values())

@@ -152,13 +152,13 @@ def _check_overrides(overrides: list[str]) -> None:
 
 
 def require_swept_once(parsed: Sequence[Any]) -> None:
-    """Raises UserError for a key that is swept and given again: Hydra would take the last without a word."""
-    lines: dict[str, Any] = {}
+    """Raises UserError for a key that is swept and then given again: Hydra would leave out its jobs without a word."""
+    last: dict[str, Any] = {}
     for override in parsed:
         key = override.get_key_element().lstrip("+~")
-        earlier = lines.setdefault(key, override)
-        swept = earlier.is_sweep_override() or override.is_sweep_override()
-        if swept and earlier.input_line != override.input_line:
+        earlier = last.get(key, override)
+        last[key] = override
+        if earlier.is_sweep_override() and earlier.input_line != override.input_line:
             both = f"{earlier.input_line} and {override.input_line}"
             raise UserError(f"{both}: {key} can be given once; name all its values there, or leave one out")
 

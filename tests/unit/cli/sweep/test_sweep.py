@@ -47,7 +47,7 @@ def test_a_sweep_without_axes_of_its_own_is_left_alone() -> None:
     ("overrides", "line"),
     [
         (["seed=0,1", "seed=2,3"], "seed=0,1 and seed=2,3: seed can be given once; name all its values there"),
-        (["seed=2", "seed=0,1"], "seed=2 and seed=0,1: seed can be given once"),
+        (["seed=0,1", "seed=2"], "seed=0,1 and seed=2: seed can be given once"),
         (["algorithm=llcg", "algorithm=psgd_pa", "seed=0,1"], "only one of them can be chosen"),
         (["seed=range(0)"], "this sweep has no job"),
     ],
@@ -62,7 +62,7 @@ def test_jobs_that_would_be_left_out_without_a_word(
 
 
 def test_a_later_value_takes_the_place_of_an_earlier_one_that_is_not_swept() -> None:
-    require_swept_once(OverridesParser.create().parse_overrides(["seed=1", "seed=2", "algorithm.K=2,4"]))
+    require_swept_once(OverridesParser.create().parse_overrides(["seed=1", "seed=2", "seed=3,4", "algorithm.K=2,4"]))
 
 
 @pytest.mark.parametrize(

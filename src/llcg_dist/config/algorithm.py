@@ -78,7 +78,7 @@ class AlgorithmConfig(Section):
     K: float = 8.0
     """Local steps per round; with schedule=equal_total, the mean over all rounds."""
     rho: float = 1.0
-    """Growth factor of the local steps: round r takes K*rho^r."""
+    """Growth factor of the local steps from round to round; see schedule."""
     S: int | str = 0
     """Correction steps of the server per round: a number, auto (chosen every round), or fill (needs correction=beside:
     as many as fit into the time of the local steps); llcg help methods."""

@@ -77,10 +77,10 @@ class ClusterConfig(Section):
     """CPU threads of an evaluation at the server, or auto: the cores that the machines on its host leave free, at least
     `threads`; in a job of one process, or with model=own, `threads`. Built-in models give the same bits either way."""
     timeout: float = 120.0
-    """Seconds without any sign of life from a rank before the job fails and names it; a round may take longer."""
+    """Seconds without any sign of life before a rank counts as lost (see on_loss); a round may take longer."""
     stall_timeout: float | None = 1800.0
     """Seconds that a rank may be alive without progress (a step, a chunk of an evaluation, a block of a file) before
-    the job fails and names it; waiting for another rank does not count. null: no limit."""
+    it counts as lost (see on_loss); waiting for another rank does not count. null: no limit."""
     join_timeout: float = 600.0
     """Seconds to wait for all ranks to join and to be ready."""
     max_restarts: int = 0
@@ -108,7 +108,8 @@ class ClusterConfig(Section):
     key_file: str | None = None
     """File with the job's key, from `llcg key FILE`, the same on every host; default: on one host a new key."""
     audit: bool = False
-    """Compare the ledger with the bytes that the kernel counted on the job's sockets; a difference fails the job."""
+    """Compare the counted bytes with the kernel's for the job's sockets; a difference that TCP and Gloo do not explain
+    fails the job."""
     link_mbit: float | None = None
     """Mbit/s of each rank's link, for computing cluster_seconds; default: sending takes no time."""
 

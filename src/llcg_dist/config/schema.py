@@ -62,8 +62,8 @@ class Config(Section):
     on_nonfinite: OnNonfinite = OnNonfinite.fail
     """If a machine sends NaN or infinity: fail, or skip (average the other machines and send it the new model)."""
     resume: Resume = Resume.auto
-    """auto (resume an unfinished run in run_dir), must (fail if there is nothing to resume), never, or fresh (delete
-    the records and checkpoints in run_dir and start over)."""
+    """auto (resume an unfinished run in run_dir), must (fail if there is none), never (fail if there is one), or
+    fresh (delete the records and checkpoints in run_dir and start over)."""
     verify: Verify = Verify.full
     """Check of a stored graph before it is used: full (sizes and checksums) or sizes."""
     logger: Loggers = "auto"

@@ -122,14 +122,15 @@ class SamplingConfig(Section):
     section: ClassVar[str] = "sampling"
 
     fanout: Fanouts = 10
-    """Neighbours that a machine samples per node and layer: one number, or one per layer such as [10,5]; -1 means all,
-    a number between 0 and 1 that share of them."""
+    """Neighbours that a machine samples per node and layer: one number, or one per layer such as [5,10], in the order
+    of the model's layers (DGL's order; PyG's starts at the batch); -1 means all, a number between 0 and 1 that share of
+    them."""
     method: SamplingMethod = SamplingMethod.neighbor
     """Sampling method of the machines: neighbor (independent for each node) or labor (nodes of a layer share
     neighbours, so fewer feature rows are read)."""
     prefetch: Switch = Switch.auto
-    """Sample a machine's next mini-batch in a second thread: on, off, or auto (if the host has more cores than ranks);
-    the same bits either way."""
+    """Sample a machine's next mini-batch in a second thread: on, off, or auto (if the ranks'
+    threads leave cores free); the same bits either way."""
     features_on: FeaturesOn = FeaturesOn.auto
     """Where a rank on a GPU keeps the features: device, host (the rows of each batch are uploaded), or auto (on the
     device if they take at most half of its free memory); the same bits either way."""
@@ -156,7 +157,8 @@ class EvaluateConfig(Section):
     model whenever the evaluator is free: no round waits, but the clock decides which rounds are scored."""
     process: Switch = Switch.auto
     """Evaluate in a separate process while rounds continue: on, off, or auto (if the server's host has at least two
-    cores); the same scores either way. Jobs of one process (loopback, single) have no such process."""
+    cores and cluster.threads=1); the same scores either way. Jobs of one process (loopback, single) have no such
+    process."""
     chunk: int = 65_536
     """Number of nodes that evaluation computes at a time (fewer if they have more than 8 neighbours on average)."""
     scratch: str | None = None

@@ -181,7 +181,6 @@ def _machines(graphs: list[Size]) -> str:
     for graph in graphs:
         for machines in (8, 100, 1000):
             model = graph.model_bytes
-            depth = math.ceil(math.log2(machines + 1))
             rows.append(
                 [
                     graph.name,
@@ -189,19 +188,17 @@ def _machines(graphs: list[Size]) -> str:
                     f"{model / 1e6:.2f} MB",
                     f"{2 * machines * model / 1e6:,.1f} MB",
                     f"{machines * model / _LINK:.3f} s",
-                    depth,
-                    f"{depth * model / _LINK:.3f} s",
                     f"{machines * model / 1e6:,.1f} MB",
                 ]
             )
-    head = ["model for", "P", "one model", "a round", "gather", "tree depth", "broadcast", "updates at the server"]
+    head = ["model for", "P", "one model", "a round", "gather, broadcast", "updates at the server"]
     return f"{_MACHINES.format(_LINK / 1e9)}\n\n{table(head, rows)}"
 
 
 _MACHINES = """More machines: all of this is computed. A round sends P models up and P down, as the ledger counts them;
-control is less than 4 KiB for each machine. All updates pass the server's one interface: P · model / {:g} GB/s
-(10 Gbit/s, an assumption). Gloo's broadcast is a binomial tree: ceil(log2(P + 1)) hops of one model. The server holds
-all P updates until it has averaged them in part order."""
+control is less than 4 KiB for each machine. Links are a star, so that all models pass the server's one interface, down
+and up: P · model / {:g} GB/s for either (10 Gbit/s, an assumption). The server holds all P updates until it has
+averaged them in part order."""
 
 
 def _memory(value: float) -> str:

@@ -59,7 +59,7 @@ from llcg_dist.job.server_factory import build_server, start_after
 from llcg_dist.job.start import Start
 from llcg_dist.records.console import say, say_summary
 from llcg_dist.records.mirror import restore_records
-from llcg_dist.records.partition import record_partition
+from llcg_dist.records.partition import PARTITION_FILE, record_partition
 from llcg_dist.records.reading import readable_rows
 from llcg_dist.records.rows import Row
 from llcg_dist.records.starts import loss_line
@@ -102,6 +102,8 @@ def run(config: Config, me: Rank) -> None:
         serve(config, algorithm, LoopbackHub(config, algorithm))
         CheckpointWriter.prune_all(CheckpointWriter.saved_by_all())
         return
+    if "WORLD_SIZE" not in os.environ:  # nobody has started the other ranks
+        require_world(1, 1 + algorithm.num_machines)
     hub = join_cluster(config, algorithm, me)
     take_part(config, algorithm, hub, me)
     hub.close()
@@ -172,6 +174,8 @@ def _start(
         step_seconds = [tried.seconds for tried in by_part(ask_all(hub, TrySteps(asdict(start)), StepSeconds))]
         start = start.with_speeds(config, step_seconds)
     ask_all(hub, Begin(asdict(start)), Ready)
+    if not start.round:  # of another run, where this one starts over
+        (run_dir / PARTITION_FILE).unlink(missing_ok=True)
     if algorithm.trains_on_parts:
         record_partition(run_dir, manifest, run.full)
     checksums = [report.checksum for report in reports]

@@ -131,7 +131,7 @@ class ServerCheckpoints:
             theta, unrecorded = saved_rounds[-1].theta, saved_rounds
             require_rows(self._start.recorded, self._recorder.rows, self._recorder.run_dir)
         self._files.remove_all() if self._start.over else self._files.set_aside_after(self._start_round)
-        self._recorder.start()
+        self._recorder.start(self._start.over)
         self._files.mirror_records()
         return theta, self._start_round + 1, unrecorded
 

@@ -7,10 +7,12 @@ from llcg_dist.data.atomic_files import write_json
 from llcg_dist.data.cut import edges_between_parts
 from llcg_dist.data.store import Shard
 
+PARTITION_FILE = "partition.json"
+
 
 def record_partition(run_dir: Path, manifest: dict[str, Any], full_graph: Shard) -> None:
     """Writes partition.json unless it exists: sizes, labels and cut of the parts, so that a report needs no store."""
-    path = run_dir / "partition.json"
+    path = run_dir / PARTITION_FILE
     if path.exists():
         return
     keys = ("partitioner", "seed", "num_parts", "num_nodes", "num_edges", "cut_edges", "label_counts", "parts")

@@ -14,6 +14,7 @@ from llcg_dist.records.classes import CLASSES_FILE, write_class_results
 from llcg_dist.records.cluster_time import EvaluatorQueue
 from llcg_dist.records.columns import cluster_seconds
 from llcg_dist.records.loggers import Loggers
+from llcg_dist.records.loggers.base import ID_FILES
 from llcg_dist.records.mirror import RecordsMirror
 from llcg_dist.records.model_files import BEST_FILE, LAST_FILE, ModelFiles
 from llcg_dist.records.row_file import RowFile
@@ -64,9 +65,11 @@ class Recorder:
         self.evaluator_queue: EvaluatorQueue | None = None
         """Where evaluations are made beside the rounds: what these wait for them in cluster time."""
 
-    def start(self) -> None:
-        """Writes config.yaml, starts.json, and metrics.jsonl with the rows up to the checkpoint, without later ones."""
-        for name in () if self._start_round else _RESULTS:
+    def start(self, over: bool = False) -> None:
+        """Writes config.yaml, starts.json, and metrics.jsonl with the rows up to the checkpoint, without later ones.
+        `over`: the user starts over (resume=fresh), and loggers begin a run of their own, too."""
+        removed = (() if self._start_round else _RESULTS) + (ID_FILES if over else ())
+        for name in removed:
             (self.run_dir / name).unlink(missing_ok=True)
         record_start(self.run_dir, self._constants.get("metric"), self._start_round, self._constants.get("start", {}))
         write_bytes(self.run_dir / "config.yaml", recorded_yaml(self._config).encode())
@@ -102,7 +105,8 @@ class Recorder:
         if self.stopping.see(row):
             row["early_stop"] = self.stopping.reason
         if result.stats:
-            self._peak_rss_mb_machine = max(stats.peak_rss_mb for stats in result.stats)
+            peaks = [stats.peak_rss_mb for stats in result.stats]
+            self._peak_rss_mb_machine = max(self._peak_rss_mb_machine or 0.0, *peaks)
         losses = " ".join(f"{stats.train_loss:.4f}" for stats in result.stats)
         log.info(
             "round %d: val %s, steps %d, machine losses %s", result.round, row["val_score"], row["local_steps"], losses

@@ -1,5 +1,6 @@
 """A run goes on from its checkpoint, and from nothing that came after it."""
 
+import json
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -55,6 +56,18 @@ def test_a_run_that_starts_over_does_not_meet_the_records_of_the_one_before_in_t
     on_loopback(tmp_path, "again", *mirrored)
     stopped(tmp_path, "again", 2, *mirrored, "resume=fresh")
     assert_undisturbed(on_loopback(tmp_path, "again", *mirrored), whole)
+
+
+def test_a_run_that_starts_over_keeps_nothing_that_is_of_another(tmp_path: Path) -> None:
+    """Its parts may be others; a logger that knew the old run would go on with it, and leave out all its rounds."""
+    job = [*TINY, "num_rounds=2"]
+    run = on_loopback(tmp_path, "run", *job, "partition=random")
+    (run / "mlflow.json").write_text('{"run_id": "of the run before"}')
+    on_loopback(tmp_path, "run", *job, "partition=stream", "resume=fresh")
+    assert json.loads((run / "partition.json").read_text())["partitioner"].startswith("stream")
+    assert not (run / "mlflow.json").exists()
+    on_loopback(tmp_path, "run", *job, "algorithm=single", "resume=fresh")
+    assert not (run / "partition.json").exists()
 
 
 def test_what_a_round_began_without_is_still_said_where_its_row_is_made_again(tmp_path: Path) -> None:

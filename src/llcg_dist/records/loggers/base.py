@@ -9,6 +9,8 @@ from typing import Any, Protocol
 
 from llcg_dist.records.columns import sent_bytes
 
+ID_FILES = ("mlflow.json", "wandb.json")
+"""Files of a run directory with the id under which a logger knows its run."""
 SCORES = ("val_score", "test_score", "train_loss")
 """Columns that are plotted over the bytes sent as well as over rounds."""
 

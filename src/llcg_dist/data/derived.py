@@ -60,12 +60,19 @@ def shard_name(access: DataAccess, part: int) -> str:
     return "global" if access is DataAccess.FULL_GRAPH else f"part{part}"
 
 
-def ensure_derived(config: Config, store: Path, access: DataAccess, say: Callable[[str], None]) -> None:
+def lacks_derived(config: Config, store: Path, access: DataAccess) -> bool:
+    """Whether `access` needs more than the store has."""
+    if access is DataAccess.FULL_TOPOLOGY:
+        return not (store / "topology").exists()
+    return access is DataAccess.PART_AND_HALO and not _halo_sizes_path(config, store).exists()
+
+
+def build_derived(config: Config, store: Path, access: DataAccess, say: Callable[[str], None]) -> None:
     """Builds what `access` needs and the store lacks. The caller must hold the lock on the partition root."""
-    if access is DataAccess.FULL_TOPOLOGY and not (store / "topology").exists():
+    if access is DataAccess.FULL_TOPOLOGY:
         say(f"writing {store / 'topology'}")
         _write_topology(store, read_shard(store / "global"))
-    if access is DataAccess.PART_AND_HALO and not _halo_sizes_path(config, store).exists():
+    else:
         say(f"storing remote nodes with every part (storage_overhead {config.algorithm.storage_overhead:g})")
         _write_halos(config, store, read_shard(store / "global"))
 

@@ -21,7 +21,7 @@ from llcg_dist.config.schema import Config
 from llcg_dist.data.atomic_files import make_folder, staged_folder, write_json
 from llcg_dist.data.cut import cut_edge_counts
 from llcg_dist.data.datasets import content_hashes, load_dataset
-from llcg_dist.data.derived import DataAccess, ensure_derived
+from llcg_dist.data.derived import DataAccess, build_derived, lacks_derived
 from llcg_dist.data.graph import TRAIN, Graph, induced_subgraph
 from llcg_dist.data.metis import choose_metis
 from llcg_dist.data.parts import assign_parts, settle_method
@@ -83,9 +83,10 @@ def ensure_store(
             advice = "remove that folder, or give the new graph a dataset.name of its own"
             raise UserError(f"{file}: has changed since {path} was built from it; {advice}")
     _require_same_parts(config.partition.file, path, manifest)
-    if access is not DataAccess.PART:
+    if lacks_derived(config, path, access):
         with _lock(path.parent):
-            ensure_derived(config, path, access, say)
+            if lacks_derived(config, path, access):
+                build_derived(config, path, access, say)
     return path, manifest
 
 

@@ -2,6 +2,7 @@
 
 from llcg_dist.cli.train import prepare_job
 from llcg_dist.config.schema import Config
+from llcg_dist.errors import PeerLostError, ProtocolError, TrainingError, os_error_line
 from llcg_dist.job.checkpoint import CheckpointWriter
 from llcg_dist.job.process import Rank
 from llcg_dist.job.restored_state import state_restored
@@ -19,5 +20,9 @@ def train_here(config: Config) -> None:
             return
         try:
             run(config, Rank())
+        except (PeerLostError, ProtocolError) as error:
+            raise TrainingError(str(error)) from error
+        except OSError as error:
+            raise TrainingError(os_error_line(error)) from error
         finally:
             CheckpointWriter.finish_all()  # after an interrupt, too, the run can go on

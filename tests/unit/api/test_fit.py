@@ -16,6 +16,8 @@ from torch import Tensor
 
 import llcg_dist
 from llcg_dist import Run, UserError
+from llcg_dist.api import here
+from llcg_dist.errors import PeerLostError
 from llcg_dist.predict import predict
 from llcg_dist.training.screening import Models
 from tests.helpers.graphs import community_graph
@@ -231,3 +233,18 @@ def test_what_the_package_offers() -> None:
         _ = llcg_dist.nothing  # type: ignore[attr-defined]
     program = "import sys, llcg_dist; sys.exit(sum(name in sys.modules for name in ('torch', 'pandas', 'hydra')))"
     subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
+
+
+@pytest.mark.parametrize(
+    ("raised", "line"),
+    [(PeerLostError("2 machines are left"), "2 machines are left"), (OSError(28, "full", "x"), "x: full")],
+)
+def test_what_a_job_in_this_process_fails_with(monkeypatch: pytest.MonkeyPatch, raised: Exception, line: str) -> None:
+    """The same exceptions as from a job of several."""
+
+    def fails(*_: Any) -> None:
+        raise raised
+
+    monkeypatch.setattr(here, "run", fails)
+    with pytest.raises(llcg_dist.TrainingError, match=line):
+        fit()

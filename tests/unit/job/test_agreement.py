@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from llcg_dist import __version__
 from llcg_dist.config.cluster import ClusterConfig
+from llcg_dist.config.compose import load_config
 from llcg_dist.config.dataset import DatasetConfig
 from llcg_dist.config.partition import PartitionConfig
 from llcg_dist.config.schema import Config
@@ -28,6 +29,8 @@ from llcg_dist.job.agreement import (
     require_same,
     require_world,
 )
+from llcg_dist.job.process import Rank
+from llcg_dist.job.run import run
 
 
 @st.composite
@@ -192,3 +195,9 @@ def test_a_part_of_another_store_is_named_with_both_checksums() -> None:
 def test_a_manifest_without_the_part_is_refused(manifest: dict[str, Any]) -> None:
     with pytest.raises(UserError, match="manifest.json: does not describe"):
         described_shards(manifest, ["part0"])
+
+
+def test_a_rank_that_nobody_started_with_others_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("WORLD_SIZE", raising=False)
+    with pytest.raises(UserError, match=r"a server and 2 machines, but 1 process\(es\) were started; use `llcg train`"):
+        run(load_config(["experiment=tiny"]), Rank())

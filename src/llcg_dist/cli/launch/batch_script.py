@@ -10,14 +10,13 @@ import re
 import shlex
 import shutil
 import signal
-import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from llcg_dist.cli.launch.slurm import require_slurm_job
+from llcg_dist.cli.launch.slurm import require_slurm_job, run_slurm
 from llcg_dist.config.compose import load_config
 from llcg_dist.config.own_files import VARIABLE
 from llcg_dist.errors import UserError
@@ -154,9 +153,7 @@ def _submit(script: str) -> str:
     """Hands the script to sbatch; returns the job's id."""
     if not shutil.which("sbatch"):
         raise UserError("sbatch: not found on this host; submit where SLURM's commands are (llcg slurm --to FILE)")
-    done = subprocess.run(
-        ["sbatch", "--parsable"], input=script, capture_output=True, text=True, timeout=_SBATCH_TIMEOUT_SECONDS
-    )
+    done = run_slurm(["sbatch", "--parsable"], _SBATCH_TIMEOUT_SECONDS, script)
     if done.returncode:
         raise UserError(done.stderr.strip() or f"sbatch ended with {done.returncode}")
     return done.stdout.strip().partition(";")[0]

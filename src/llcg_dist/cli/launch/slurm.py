@@ -69,10 +69,18 @@ def run_agent(config: Config, run_dir: Path, ranks: int, overrides: Sequence[str
     return launch(layout[node], cluster, run_dir, overrides, hosts)
 
 
+def run_slurm(command: list[str], seconds: float, script: str | None = None) -> subprocess.CompletedProcess[str]:
+    """One of SLURM's commands, with what it printed; UserError where its controller does not answer in time."""
+    try:
+        return subprocess.run(command, input=script, capture_output=True, text=True, timeout=seconds)
+    except subprocess.TimeoutExpired:
+        raise UserError(f"{' '.join(command)}: no answer from SLURM within {seconds:g} s; try again later") from None
+
+
 def _scontrol(entity: str, name: str) -> str:
     """The output of `scontrol show ENTITY NAME`."""
     command = ["scontrol", "show", entity, name]
-    shown = subprocess.run(command, capture_output=True, text=True, timeout=_SCONTROL_TIMEOUT_SECONDS)
+    shown = run_slurm(command, _SCONTROL_TIMEOUT_SECONDS)
     if shown.returncode:
         raise UserError(f"{' '.join(command)}: {shown.stderr.strip() or shown.stdout.strip()}")
     return shown.stdout

@@ -6,7 +6,6 @@ turns the failure of a job into an outcome instead of the end of the sweep.
 
 import hashlib
 import re
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ from typing import Any
 from hydra.core.utils import JobReturn, JobStatus
 from hydra.plugins.launcher import Launcher
 
-from llcg_dist.cli.launch.slurm import make_job_key
+from llcg_dist.cli.launch.slurm import make_job_key, run_slurm
 from llcg_dist.cli.sweep.job import JobOutcome, finished_outcome
 from llcg_dist.config.compose import load_config, quoted_override
 from llcg_dist.errors import UserError
@@ -152,7 +151,7 @@ class SlurmQueue:
     def cancel(self) -> None:
         """Cancels all new jobs."""
         if new_ids := self._new_ids():
-            subprocess.run(["scancel", *new_ids], capture_output=True, timeout=_SCANCEL_TIMEOUT_SECONDS)
+            run_slurm(["scancel", *new_ids], _SCANCEL_TIMEOUT_SECONDS)
 
     def _new_ids(self) -> list[str]:
         new_ids = set(self._job_ids()) - self._earlier_ids

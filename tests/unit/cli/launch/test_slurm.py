@@ -2,7 +2,8 @@
 
 import pytest
 
-from llcg_dist.cli.launch.slurm import ranks_per_node
+from llcg_dist.cli.launch.slurm import ranks_per_node, run_slurm
+from llcg_dist.errors import UserError
 
 
 @pytest.mark.parametrize(
@@ -10,3 +11,8 @@ from llcg_dist.cli.launch.slurm import ranks_per_node
 )
 def test_ranks_are_spread_evenly(ranks: int, nodes: int, layout: list[int]) -> None:
     assert ranks_per_node(ranks, nodes) == layout
+
+
+def test_a_controller_that_does_not_answer_is_one_line() -> None:
+    with pytest.raises(UserError, match=r"^sleep 9: no answer from SLURM within 0.1 s"):
+        run_slurm(["sleep", "9"], 0.1)

@@ -37,7 +37,7 @@ def one_line(error: Exception) -> str:
     return " ".join(str(error).split())
 
 
-def first_line(error: Exception) -> str:
+def first_line(error: BaseException) -> str:
     """The first line of the exception's message, or its class, without the place in the sources that Gloo puts before
     it: torch's messages go on with a stack trace."""
     lines = str(error).strip().splitlines()
@@ -50,6 +50,11 @@ def place_in(thing: Any, error: Exception) -> str:
     file = getattr(sys.modules.get(thing.__module__), "__file__", None)
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
     return f", {Path(str(file)).name} line {lines[-1]}" if lines else ""
+
+
+def reason_in(thing: Any, error: Exception) -> str:
+    """What a user's class or function raised: class, message, and the line of its own file."""
+    return f"{type(error).__name__}: {one_line(error)}{place_in(thing, error)}"
 
 
 def os_error_line(error: OSError) -> str:

@@ -126,29 +126,22 @@ class Algorithm:
         return gradient
 
     def after_local_steps(self, theta: Tensor, start: Tensor) -> None:
-        """Line 10: called at a machine after the last step of a round. The steps led from `start` to `theta`, flat
+        """After line 9: called at a machine after the last step of a round, which led from `start` to `theta`, flat
         vectors of the learned parameters. Not called if `theta` is not finite."""
 
     @property
-    def changes_gradients(self) -> bool:
-        return type(self).local_gradient is not Algorithm.local_gradient
+    def machines_train_alone(self) -> bool:
+        """Whether machines take their local steps without hearing of each other."""
+        return self.trains_on_parts and self.data_access is not DataAccess.FULL_TOPOLOGY
 
-    @property
-    def watches_steps(self) -> bool:
-        return type(self).after_local_steps is not Algorithm.after_local_steps
-
-    @property
-    def has_own_messages(self) -> bool:
-        return type(self).handlers is not Algorithm.handlers
+    def overrides(self, hook: str) -> bool:
+        """Whether the method has a hook of its own, such as `local_gradient`."""
+        return getattr(type(self), hook) is not getattr(Algorithm, hook)
 
     @property
     def judges_updates(self) -> bool:
         """Whether there are updates of several machines, which screening can compare."""
         return self.averages_models and self.trains_on_parts
-
-    @property
-    def aggregates_by_itself(self) -> bool:
-        return type(self).aggregate is not Algorithm.aggregate
 
     def aggregate(self, theta: Tensor, models: Models) -> Tensor:
         """Line 11: returns one model from the machines' models, as a new vector; `theta` is the model they started
@@ -170,8 +163,7 @@ class Algorithm:
     @property
     def goes_on_without(self) -> bool:
         """Whether a round can end without one of the machines: they are independent and answer once per round."""
-        alone = self.data_access is not DataAccess.FULL_TOPOLOGY
-        return self.trains_on_parts and alone and type(self).local_phase is Algorithm.local_phase
+        return self.machines_train_alone and not self.overrides("local_phase")
 
     def check(self) -> None:
         """Raises UserError for settings that do not work with the model or the method."""
@@ -200,9 +192,8 @@ class Algorithm:
             require(not config.cluster.audit, config, "cluster.audit", rule)
         check_membership(self)
         check_speeds(self)
-        loses_cut_edges = self.trains_on_parts and self.data_access is not DataAccess.FULL_TOPOLOGY
         rule = f"must be 0 with algorithm={name}: what is measured is what machines lose that train on parts alone"
-        require(loses_cut_edges or config.diagnostics.every == 0, config, "diagnostics.every", rule)
+        require(self.machines_train_alone or config.diagnostics.every == 0, config, "diagnostics.every", rule)
         if structure(config.model).has_batchnorm and self.num_machines:
             rule = "must be at least 2: BatchNorm cannot normalise a batch of one row; or use model.norm=none"
             require(self.local_batch_size >= 2, config, "train.local_batch_size", rule)
@@ -228,17 +219,13 @@ class Algorithm:
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restores what `state_dict` returned; not called if a rank starts without a checkpoint."""
 
-    @property
-    def keeps_state(self) -> bool:
-        return type(self).state_dict is not Algorithm.state_dict
-
     def machine_state(self) -> list[str]:
         """Names of the state that only a machine has, and that is lost with its checkpoints."""
         train, dtype = self.config.train, self.config.algorithm.exchange_dtype
         keeps_moments = train.optimizer_state == OptimizerState.keep and bool(state_tensors(train))
-        moments = [f"the optimiser's state ({train.optimizer})"] if keeps_moments else []
-        rounding = [f"what rounding to {dtype} kept back"] if dtype != ExchangeDtype.float32 else []
-        return moments + rounding + ([f"the state of {self.config.algorithm.label}"] if self.keeps_state else [])
+        names = [f"the optimiser's state ({train.optimizer})"] if keeps_moments else []
+        names += [f"what rounding to {dtype} kept back"] if dtype != ExchangeDtype.float32 else []
+        return names + ([f"the state of {self.config.algorithm.label}"] if self.overrides("state_dict") else [])
 
     def shared_state(self, server: ServerTools) -> list[Tensor]:
         """Vectors, none longer than the model, that are the same at the server and every machine; the server sends them

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 from llcg_dist.config.algorithm import Aggregate
 from llcg_dist.config.cluster import LatePolicy, OnLoss
 from llcg_dist.config.rules import require
-from llcg_dist.data.derived import DataAccess
 
 if TYPE_CHECKING:
     from llcg_dist.algorithms.base import Algorithm
@@ -15,8 +14,7 @@ def check_speeds(algorithm: "Algorithm") -> None:
     """Raises UserError where local steps cannot follow the speed of each machine."""
     config, settings = algorithm.config, algorithm.config.algorithm
     rule = f"must be false: machines of {settings.name} take their steps together"
-    alone = algorithm.trains_on_parts and algorithm.data_access is not DataAccess.FULL_TOPOLOGY
-    require(alone or not settings.balance_speed, config, "algorithm.balance_speed", rule)
+    require(algorithm.machines_train_alone or not settings.balance_speed, config, "algorithm.balance_speed", rule)
     rule = f"must be {algorithm.num_machines} numbers, one for every part"
     fits = settings.speeds is None or len(settings.speeds) == algorithm.num_machines
     require(fits, config, "algorithm.speeds", rule)
@@ -31,7 +29,8 @@ def check_membership(algorithm: "Algorithm") -> None:
     rule = f"must be fail: a round of {name} cannot end without one of its machines"
     require(algorithm.goes_on_without or not may_lose, config, "cluster.on_loss", rule)
     rule = "must be false with cluster.on_loss=go_on: the server does not answer messages of the method's own"
-    require(not (may_lose and algorithm.has_own_messages and config.cluster.stand_in), config, "cluster.stand_in", rule)
+    needs_answers = config.cluster.stand_in and algorithm.overrides("handlers")
+    require(not (may_lose and needs_answers), config, "cluster.stand_in", rule)
     rule = "must be 0 with cluster.on_loss=go_on: what is measured takes all machines"
     require(not may_lose or config.diagnostics.every == 0, config, "diagnostics.every", rule)
     rule = f"must be drop: algorithm.aggregate={config.algorithm.aggregate} gives every update the same weight"

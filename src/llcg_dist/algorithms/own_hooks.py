@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from llcg_dist.algorithms.base import Algorithm
-from llcg_dist.errors import TrainingError, UserError, one_line, place_in
+from llcg_dist.errors import TrainingError, UserError, one_line, reason_in
 from llcg_dist.training.flat_vector import is_finite
 
 _HOOKS = ("local_gradient", "after_local_steps", "aggregate", "correct", "send_model", "local_phase")
@@ -24,15 +24,15 @@ def check_hooks(algorithm: Algorithm, target: str) -> Algorithm:
     for name in _HOOKS:
         _check_signature(algorithm, name, target)
     # Models are copied: the method may go on with its vector, or with a machine's, where the next one arrives.
-    if algorithm.changes_gradients:
+    if algorithm.overrides("local_gradient"):
         _wrap(algorithm, "local_gradient", target, lambda gradient: gradient)
-    if algorithm.aggregates_by_itself:
+    if algorithm.overrides("aggregate"):
         _wrap(algorithm, "aggregate", target, lambda model: _finite(model, target).clone())
-    if type(algorithm).correct is not Algorithm.correct:
+    if algorithm.overrides("correct"):
         _wrap(algorithm, "correct", target, Tensor.clone)
-    if algorithm.keeps_state != (type(algorithm).load_state_dict is not Algorithm.load_state_dict):
+    if algorithm.overrides("state_dict") != algorithm.overrides("load_state_dict"):
         raise UserError(f"algorithm.target={target}: must have both state_dict and load_state_dict, or neither")
-    if algorithm.keeps_state:
+    if algorithm.overrides("state_dict"):
         _check_state(algorithm, target)
     return algorithm
 
@@ -80,7 +80,7 @@ def _check_state(algorithm: Algorithm, target: str) -> None:
         try:
             load_state_dict(state)
         except Exception as error:  # whatever the user's code raises over a state of an earlier version of it
-            reason = f"{type(error).__name__}: {one_line(error)}{place_in(type(algorithm), error)}"
+            reason = reason_in(type(algorithm), error)
             rule = "is it what state_dict of this version of the class returns?"
             raise UserError(
                 f"algorithm.target={target}: load_state_dict failed over a checkpoint ({reason}); {rule}"

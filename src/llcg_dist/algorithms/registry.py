@@ -13,7 +13,7 @@ from llcg_dist.algorithms.single import Single
 from llcg_dist.algorithms.subgraph_approx import SubgraphApprox
 from llcg_dist.config.schema import Config
 from llcg_dist.config.targets import resolve
-from llcg_dist.errors import UserError, one_line, place_in
+from llcg_dist.errors import UserError, one_line, reason_in
 
 OWN = "own"
 
@@ -63,7 +63,7 @@ def _own(config: Config, target: str) -> Algorithm:
     except UserError:
         raise
     except Exception as error:
-        reason = f"{type(error).__name__}: {one_line(error)}{place_in(kind, error)}"
+        reason = reason_in(kind, error)
         raise UserError(f"algorithm.target={target}: __init__ failed ({reason})") from error
     missing = [name for name in vars(Algorithm(config)) if not hasattr(algorithm, name)]
     if missing:

@@ -40,7 +40,7 @@ def _check_aggregate(algorithm: "Algorithm") -> None:
     rule = f"must be mean: {settings.name} averages no models of several machines"
     require(algorithm.judges_updates, config, "algorithm.aggregate", rule)
     rule = f"must be mean: {settings.label} has an aggregation of its own"
-    require(not algorithm.aggregates_by_itself, config, "algorithm.aggregate", rule)
+    require(not algorithm.overrides("aggregate"), config, "algorithm.aggregate", rule)
     enough = 2 if settings.aggregate == Aggregate.learned else _ENOUGH
     rule = f"must be mean with fewer than {enough} machines"
     require(machines >= enough, config, "algorithm.aggregate", rule)

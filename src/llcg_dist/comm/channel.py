@@ -169,35 +169,37 @@ class ServerChannel:
         late = [part for part in self._asked if part in self.members.present and part not in packets]
         self.members.fall_behind(late, self._request.round)
         self._starts |= {part: self._sent for part in late if self._sent is not None}
-        self._require_answers(packets)
-        arrived, names = list(packets.values()), [self.names[part] for part in packets]
-        types = {self._codes.type_of(packet) for packet in arrived}
-        for reply in types:
-            require_sizes(arrived, reply, self._compressor.codec, names)
+        replies = self._opened(packets, self._request) if packets else {}
+        return [reply for _, reply in sorted({**replies, **self._stood_in}.items())]
+
+    def _opened(self, packets: Mapping[int, Packet], request: Message) -> dict[int, Message]:
+        """The answers in these packets, counted and checked."""
+        kind, arrived = self._kind_of_answers(packets, request), list(packets.values())
+        names = [self.names[part] for part in packets]
+        require_sizes(arrived, kind, self._compressor.codec, names)
         contents = [self._codes.content(packet, self._compressor.codec.dtype) for packet in arrived]
-        for reply in types:
-            with self.ledger.also_allowing(self._request.reply_may_be):
-                self._count(reply, contents, Direction.UP)
-            if reply.is_model:
-                assert self._sent is not None
-                contents = list(self._compressor.decompress(self._sent, contents))
-            if reply.ends_round:
-                require_reports(arrived, self._request.round, names)
+        with self.ledger.also_allowing(request.reply_may_be):
+            self._count(kind, contents, Direction.UP)
+        if kind.is_model:
+            assert self._sent is not None
+            contents = list(self._compressor.decompress(self._sent, contents))
+        if kind.ends_round:
+            require_reports(arrived, request.round, names)
         of_part = dict(zip(packets, contents, strict=True))
         replies = {part: self._codes.unpack(packets[part], content, part) for part, content in of_part.items()}
         for stats in (reply.stats for reply in replies.values() if reply.stats):
             count_features(stats, self.ledger, self._transport.seal_bytes)
-        return [reply for _, reply in sorted({**replies, **self._stood_in}.items())]
+        return replies
 
-    def _require_answers(self, packets: Mapping[int, Packet]) -> None:
-        """Raises ProtocolError where these are not answers of one class to the last request."""
-        assert self._request is not None
-        types = {self._codes.type_of(packet) for packet in packets.values()}
-        wrong_round = [part for part, packet in packets.items() if packet.round != self._request.round]
-        if len(types) > 1 or wrong_round:
-            names = ", ".join(sorted(kind.__name__ for kind in types))
+    def _kind_of_answers(self, packets: Mapping[int, Packet], request: Message) -> type[Message]:
+        """Raises ProtocolError where these are not answers of one class to the request."""
+        kinds = {self._codes.type_of(packet) for packet in packets.values()}
+        wrong_round = [part for part, packet in packets.items() if packet.round != request.round]
+        if len(kinds) > 1 or wrong_round:
+            names = ", ".join(sorted(kind.__name__ for kind in kinds))
             place = f"part {wrong_round[0]} is in round {packets[wrong_round[0]].round}" if wrong_round else names
-            raise ProtocolError(f"replies to {type(self._request).__name__} of round {self._request.round}: {place}")
+            raise ProtocolError(f"replies to {type(request).__name__} of round {request.round}: {place}")
+        return kinds.pop()
 
     def _count(self, message: Message | type[Message], contents: Sequence[Tensor | None], way: Direction) -> None:
         count_messages(self.ledger, message, contents if self._metered else (), way)

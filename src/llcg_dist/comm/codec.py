@@ -74,15 +74,6 @@ class Codec:
         """The values of a piece, as the message has them: float32, rounded."""
         return message[piece.span].float()
 
-    def encode(self, vector: Tensor) -> Tensor:
-        message = self.empty_message()
-        for piece in self.pieces:
-            self.quantize(piece, vector[piece.span], message)
-        return message
-
-    def decode(self, message: Tensor) -> Tensor:
-        return torch.cat([self.dequantize(piece, message) for piece in self.pieces])
-
 
 class BFloat16(Codec):
     """Eight bits of precision, relative to each value."""

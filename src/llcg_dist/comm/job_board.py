@@ -9,6 +9,7 @@ import uuid
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from llcg_dist.comm.rendezvous import stored
 from llcg_dist.errors import PeerLostError, first_line
 
 REFUSED = "llcg/refused"
@@ -65,7 +66,7 @@ class JobBoard:
         """The number of another process of the rank, which no other gets: several hosts may start one at a time."""
         key = f"process/{rank}"
         while True:
-            last = self._start_store.get(key).decode() if self._start_store.check([key]) else ""
+            last = stored(self._start_store, key)
             number = 1 + int(last.split()[0]) if last else 1
             mine = f"{number} {uuid.uuid4().hex}"  # not the text of another that takes the same number
             if self._start_store.compare_set(key, last, mine) == mine.encode():
@@ -113,7 +114,7 @@ class JobBoard:
         self._start_store.set(_OVER, "yes")
 
     def _number(self, key: str) -> int:
-        return int(self._start_store.get(key)) if self._start_store.check([key]) else 0
+        return int(stored(self._start_store, key) or 0)
 
     def meet(self) -> None:
         """Waits through the store until all ranks are here: no byte moves between them."""

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from llcg_dist.comm.rendezvous import Store
 from llcg_dist.data import progress
 from llcg_dist.data.progress import Report
+from llcg_dist.errors import first_line
 
 log = logging.getLogger(__name__)
 
@@ -119,7 +120,7 @@ class Heartbeat:
             try:
                 self.beat()
             except RuntimeError as error:  # torch raises its DistNetworkError and kin from RuntimeError
-                log.warning("heartbeat: %s", str(error).splitlines()[0])
+                log.warning("heartbeat: %s", first_line(error))
 
     def beat(self) -> None:
         """Writes this rank's next beat and reads those of the watched ranks."""

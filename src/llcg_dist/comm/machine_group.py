@@ -11,6 +11,7 @@ from torch import Tensor
 from llcg_dist.comm.frame import SEAL_BYTES, Label
 from llcg_dist.comm.ledger import Kind
 from llcg_dist.comm.session import Session
+from llcg_dist.errors import PeerLostError, first_line
 
 
 class Home(Protocol):
@@ -21,7 +22,7 @@ class Home(Protocol):
     received_bytes: int
 
     def wait(self, *works: tuple[int, Any]) -> None:
-        """Until these are done: each with the rank that is to blame where it fails."""
+        """Until these are done: each with the rank whose link's thread waits for it."""
 
 
 class MachineGroup:
@@ -39,10 +40,19 @@ class MachineGroup:
         if self._sessions:
             self._exchange_sealed(_pieces(sent.contiguous(), sent_rows), _pieces(received, received_rows))
         else:
-            self._home.wait((0, self._group.alltoall_base(received, sent, received_rows, sent_rows)))
+            self._wait(self._group.alltoall_base(received, sent, received_rows, sent_rows))
         seals = SEAL_BYTES * len(self._sessions)
         self._home.received_bytes += received[:1].nbytes * (len(received) - received_rows[self._own]) + seals
         return received
+
+    def _wait(self, work: Any) -> None:
+        """In the thread that waits for the server's link: there is one of its own for every rank with a link."""
+        try:
+            self._home.wait((0, work))
+        except PeerLostError as error:
+            raise PeerLostError(
+                f"lost the connection to another machine: {first_line(error.__cause__ or error)}"
+            ) from error
 
     def _exchange_sealed(self, contents: list[Tensor], places: list[Tensor]) -> None:
         """A frame for each other machine; what stays here is copied."""
@@ -53,7 +63,7 @@ class MachineGroup:
             session.seal(label, contents[machine].numpy().data, outgoing[machine].numpy().data)
         sizes_in, sizes_out = ([len(frame) for frame in frames] for frames in (incoming, outgoing))
         whole_in, whole_out = self._memory["incoming"][: sum(sizes_in)], self._memory["outgoing"][: sum(sizes_out)]
-        self._home.wait((0, self._group.alltoall_base(whole_in, whole_out, sizes_in, sizes_out)))
+        self._wait(self._group.alltoall_base(whole_in, whole_out, sizes_in, sizes_out))
         for machine, session in self._sessions.items():
             session.open(incoming[machine].numpy().data, places[machine].numpy().data)
 

@@ -94,10 +94,10 @@ def _welcome_ranks(store: Store, size: int, limit: float) -> str:
     missing = set(range(1, size))
     while missing:
         for rank in sorted(missing):
-            word = _read(store, f"llcg/hello/{rank}")
+            word = stored(store, f"llcg/hello/{rank}")
             if word:
                 store.set(f"llcg/welcome/{rank}", f"{word} {prefix}")
-            if _read(store, f"llcg/here/{rank}") == prefix:
+            if stored(store, f"llcg/here/{rank}") == prefix:
                 missing.remove(rank)
         if missing and time.monotonic() > end:
             names = ", ".join(f"rank {rank}" for rank in sorted(missing))
@@ -111,7 +111,7 @@ def _join(store: Store, rank: int, limit: float) -> str:
     end = time.monotonic() + limit
     store.set(f"llcg/hello/{rank}", word)
     while True:
-        answer = _read(store, f"llcg/welcome/{rank}").split()
+        answer = stored(store, f"llcg/welcome/{rank}").split()
         if answer and answer[0] == word:
             store.set(f"llcg/here/{rank}", answer[1])
             return answer[1]
@@ -122,7 +122,7 @@ def _join(store: Store, rank: int, limit: float) -> str:
 
 def _wait_for(store: Store, key: str, rank: int, limit: float) -> str:
     end = time.monotonic() + limit
-    while not (value := _read(store, key)):
+    while not (value := stored(store, key)):
         if time.monotonic() > end:
             raise PeerLostError(f"rank {rank} did not join within cluster.join_timeout={limit:g} s")
         time.sleep(POLL_SECONDS)
@@ -134,10 +134,11 @@ def _stay_until_heard(store: Store, rank: int, size: int, limit: float) -> None:
     store.set(f"heard/{rank}", "yes")
     end = time.monotonic() + min(limit, 5)
     while rank == 0 and time.monotonic() < end:
-        if all(_read(store, f"heard/{other}") for other in range(size)):
+        if all(stored(store, f"heard/{other}") for other in range(size)):
             return
         time.sleep(POLL_SECONDS)
 
 
-def _read(store: Store, key: str) -> str:
+def stored(store: Store, key: str) -> str:
+    """What the store has under a key; empty where it has nothing."""
     return store.get(key).decode() if store.check([key]) else ""

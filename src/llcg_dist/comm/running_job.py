@@ -8,7 +8,7 @@ from typing import Any
 
 from llcg_dist.comm.job_board import RUNNING, JobBoard
 from llcg_dist.comm.job_store import under
-from llcg_dist.comm.rendezvous import swapped_rank
+from llcg_dist.comm.rendezvous import stored, swapped_rank
 
 
 @dataclass(frozen=True)
@@ -68,8 +68,7 @@ class RunningJob:
         return Place(self._ticket, self._size, taken) if taken else None
 
     def _claim(self, rank: int) -> str:
-        key = _claim_key(rank)
-        return self._start_store.get(key).decode() if self._start_store.check([key]) else ""
+        return stored(self._start_store, _claim_key(rank))
 
 
 def running_job(store: Any) -> RunningJob | None:

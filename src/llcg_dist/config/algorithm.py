@@ -157,6 +157,11 @@ class AlgorithmConfig(Section):
         return self.S != 0
 
     @property
+    def draws_at_server(self) -> bool:
+        """Whether the server may draw mini-batches: for correction steps, or for the weights of the average."""
+        return self.corrects or self.aggregate == Aggregate.learned
+
+    @property
     def fixed_correction_steps(self) -> int:
         """S where it is a number; 0 where it follows from what is measured."""
         return self.S if isinstance(self.S, int) else 0

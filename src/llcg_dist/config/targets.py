@@ -6,7 +6,7 @@ from typing import Any
 
 from hydra.utils import get_object
 
-from llcg_dist.errors import UserError, one_line, place_in
+from llcg_dist.errors import UserError, one_line, reason_in
 
 _IN_MEMORY = "in_memory."
 _objects: dict[str, Any] = {}
@@ -59,7 +59,7 @@ def call(key: str, target: str, **arguments: Any) -> Any:
     except UserError:
         raise
     except Exception as error:
-        given, reason = ", ".join(arguments), f"{type(error).__name__}: {one_line(error)}{place_in(function, error)}"
+        given, reason = ", ".join(arguments), reason_in(function, error)
         raise UserError(f"{key}={target}: failed when called with {given} ({reason})") from error
 
 

@@ -5,6 +5,7 @@ LLCG_KERNEL_CACHE, XDG_CACHE_HOME or ~/.cache. Where it cannot be written every 
 warning says.
 """
 
+import atexit
 import fcntl
 import hashlib
 import importlib
@@ -13,6 +14,7 @@ import importlib.util
 import logging
 import os
 import platform
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -45,7 +47,7 @@ class KernelModule:
 
         settings: Any = config  # numba makes its settings attributes at import
         before = settings.CACHE_DIR
-        settings.CACHE_DIR = str(folder or tempfile.mkdtemp(prefix="llcg-kernels-"))
+        settings.CACHE_DIR = str(folder or _folder_of_this_process())
         try:
             return importlib.import_module(self.name)
         finally:
@@ -95,6 +97,12 @@ class KernelModule:
         done = subprocess.run(command, env=environment, capture_output=True, text=True)
         if done.returncode != 0:
             raise RuntimeError(f"{self.name} does not compile: {done.stderr.strip().splitlines()[-1:]}")
+
+
+def _folder_of_this_process() -> str:
+    folder = tempfile.mkdtemp(prefix="llcg-kernels-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
 
 
 def _processor() -> str:

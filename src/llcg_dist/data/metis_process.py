@@ -16,6 +16,7 @@ import numpy as np
 
 from llcg_dist.data.child_process import die_with_parent
 from llcg_dist.data.rows import Array
+from llcg_dist.errors import first_line
 
 
 def main(library: str, folder: str, num_parts: int) -> None:
@@ -94,4 +95,4 @@ if __name__ == "__main__":
     try:
         main(sys.argv[1], sys.argv[2], int(sys.argv[3]))
     except Exception as error:  # DGL's messages end in a stack trace
-        sys.exit((str(error) or type(error).__name__).splitlines()[0])
+        sys.exit(first_line(error))

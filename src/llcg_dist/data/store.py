@@ -38,7 +38,7 @@ from llcg_dist.data.atomic_files import save_array, write_json
 from llcg_dist.data.graph import NAMED_ITEMS, Graph
 from llcg_dist.data.rows import Array
 from llcg_dist.data.shard_checks import REBUILD, arrays_fit_together, require, require_in_range
-from llcg_dist.errors import UserError
+from llcg_dist.errors import UserError, first_line
 
 SCHEMA_VERSION = 2
 _ARRAY_NAME = re.compile("[a-z_]{1,40}")  # a name becomes a path, and must not lead out of the folder
@@ -220,7 +220,7 @@ def _open_array(path: Path, dtype: str, shape: list[int], sha256: str, verify: V
     except FileNotFoundError:
         raise UserError(f"{path}: no such file; {REBUILD}") from None
     except Exception as error:  # NumPy's header parser raises almost anything on a damaged file
-        reason = (str(error) or type(error).__name__).splitlines()[0]
+        reason = first_line(error)
         raise UserError(f"{path}: not a readable .npy file ({reason}); {REBUILD}") from None
     if str(array.dtype) != dtype or list(array.shape) != shape:
         raise UserError(f"{path}: holds {array.dtype}{list(array.shape)}, graph.json says {dtype}{shape}; {REBUILD}")

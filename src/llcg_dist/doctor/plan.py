@@ -103,7 +103,7 @@ def mapped_bytes(graph: Graph) -> int:
 
 
 def _correction_batch(config: Config, full_graph: Graph) -> BatchSize | None:
-    if not config.algorithm.corrects and config.algorithm.aggregate != Aggregate.learned:
+    if not config.algorithm.draws_at_server:
         return None
     return _batch(config, full_graph, config.train.server_batch_size, config.sampling.server_fanout)
 

@@ -241,7 +241,7 @@ def explain_misfit(owner: str, round_: int) -> Iterator[None]:
     try:
         yield
     except (KeyError, TypeError, ValueError, RuntimeError, AttributeError) as error:
-        reason = (str(error) or type(error).__name__).splitlines()[0]
+        reason = first_line(error)
         raise UserError(f"checkpoint of {owner}, round {round_}: does not fit this run ({reason}); remove it") from None
 
 

@@ -103,8 +103,8 @@ def part_trainer(part: OpenPart, start: Start, model: Model, steps: list[int]) -
         lr=config.train.local_lr,
         lr_factor=rates.machine,
         logit_shift=_logit_shift(view, start.class_shares),
-        change_gradient=part.algorithm.local_gradient if part.algorithm.changes_gradients else None,
-        after_steps=part.algorithm.after_local_steps if part.algorithm.watches_steps else None,
+        change_gradient=part.algorithm.local_gradient if part.algorithm.overrides("local_gradient") else None,
+        after_steps=part.algorithm.after_local_steps if part.algorithm.overrides("after_local_steps") else None,
         draw_ahead=_draws_ahead(config, part.algorithm),
     )
     sampler = sampler_for(model, view.topology, config.sampling.fanout, config.sampling.method)

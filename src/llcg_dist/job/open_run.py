@@ -74,7 +74,8 @@ class OpenRun:
         sampling, graph = self.config.sampling, self.full.graph
         nodes = correction_nodes(sampling.server_minibatch, graph, self.full.extra["assignment"])
         view = GraphView(graph, nodes)
-        place_features(view, sampling.features_on, self.device)
+        if self.config.algorithm.draws_at_server:
+            place_features(view, sampling.features_on, self.device)
         return view
 
     @cached_property

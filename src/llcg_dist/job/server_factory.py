@@ -61,7 +61,15 @@ def start_after(run: OpenRun, round_: int, lost: Sequence[int] = ()) -> Start:
     settings = config.algorithm
     fill_ratio, speeds = settings.fill_ratio or saved.get("fill_ratio"), settings.speeds or saved.get("speeds")
     return Start(
-        round_, planned, recorded, elapsed, over, list(lost), shares, fill_ratio, list(speeds) if speeds else None
+        round=round_,
+        planned_rounds=planned,
+        recorded=recorded,
+        elapsed=elapsed,
+        over=over,
+        lost=list(lost),
+        class_shares=shares,
+        fill_ratio=fill_ratio,
+        speeds=list(speeds) if speeds else None,
     )
 
 

@@ -29,7 +29,7 @@ class StandIn:
 
     def __call__(self, part: int, request: Message, absent: int) -> Message:
         """The model that the steps lead to from the request's, where so many parts are stood in for."""
-        if part not in self._trainers or self._run.algorithm.keeps_state:
+        if part not in self._trainers or self._run.algorithm.overrides("state_dict"):
             trainer = self._trainer(part)
             self._trainers[part] = trainer, trainer.buffers()
         (trainer, first_buffers), steps = self._trainers[part], self._start.local_steps(self._run.algorithm, part)

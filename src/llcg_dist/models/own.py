@@ -11,7 +11,7 @@ from torch.nn.parameter import UninitializedParameter
 from llcg_dist.config.model import ModelConfig
 from llcg_dist.config.targets import call
 from llcg_dist.data.feature_rows import Rows, materialize
-from llcg_dist.errors import UserError, one_line, place_in
+from llcg_dist.errors import UserError, reason_in
 from llcg_dist.models.base import Model
 from llcg_dist.models.receptive_field import (
     HOP_ARGUMENTS,
@@ -141,7 +141,7 @@ def _measure(target: str, module: nn.Module, num_features: int, num_classes: int
         raise
     except Exception as error:
         what = f"failed in forward(x, edge_index) on a small graph of {num_features} features"
-        reason = f"{type(error).__name__}: {one_line(error)}{place_in(type(module), error)}"
+        reason = reason_in(type(module), error)
         raise UserError(f"model.target={target}: {what} ({reason})") from error
 
 

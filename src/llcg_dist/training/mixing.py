@@ -36,7 +36,7 @@ class LayerMixer:
 
     def mix(self, models: Models) -> Tensor:
         """The mixture [n] of a round's models; BatchNorm's running statistics are those of the plain average. The
-        weights go to the round's notes."""
+        weights go to the round's notes, by layer and part."""
         learned, average = ~models.statistics, weighted_average(models.vectors, models.weights)
         by_layer = list(zip(*(vector[learned].split(self._sizes) for vector in models.vectors), strict=True))
         logits = torch.tensor(models.weights, dtype=torch.float64).log().repeat(len(by_layer), 1)
@@ -49,7 +49,8 @@ class LayerMixer:
             logits.grad = logit_gradient(by_layer, weights, mixture.split(self._sizes), gradient.split(self._sizes))
             optimizer.step()
         weights = logits.softmax(dim=1)
-        models.notes["mixing_weights"] = dict(zip(self._layers, weights.tolist(), strict=True))
+        of_parts = [dict(zip(models.parts, of_layer, strict=True)) for of_layer in weights.tolist()]
+        models.notes["mixing_weights"] = dict(zip(self._layers, of_parts, strict=True))
         return average.masked_scatter(learned, mixed(by_layer, weights))
 
 

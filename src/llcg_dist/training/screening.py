@@ -34,6 +34,8 @@ class Models:
     """Parts whose model was not finite."""
     statistics: Tensor
     """[n] of bool: True where a vector holds BatchNorm's running statistics."""
+    parts: list[int] = field(default_factory=list)
+    """Whose the vectors are."""
     notes: dict[str, Any] = field(default_factory=dict)
     """Columns of the round's record: the length of every update, and what was done about those that are too long."""
     warnings: list[str] = field(default_factory=list)
@@ -77,7 +79,8 @@ class Screener:
         kept = {part: vector for part, vector in zip(of, vectors, strict=True) if finite[part]}
         notes, warnings = self._judged(kept, start, round_) if self._judge and kept else ({}, [])
         weights = [self.weights[part] * (shares or {}).get(part, 1.0) for part in kept]
-        return Models(round_, start, list(kept.values()), weights, skipped, self._statistics, notes, warnings)
+        vectors, parts = list(kept.values()), list(kept)
+        return Models(round_, start, vectors, weights, skipped, self._statistics, parts, notes, warnings)
 
     def gradients(self, vectors: Sequence[Tensor], size: int, round_: int) -> tuple[list[Tensor], list[float]]:
         """The gradients of one step that may be averaged, and their weights."""

@@ -31,7 +31,7 @@ class Towards:
 
 def models(*vectors: list[float], weights: list[float]) -> Models:
     updates = [torch.tensor(vector) for vector in vectors]
-    return Models(4, torch.zeros(4), updates, weights, [], STATISTICS)
+    return Models(4, torch.zeros(4), updates, weights, [], STATISTICS, [3, 5])
 
 
 def mixer(gradients: Towards, **settings: float) -> LayerMixer:
@@ -46,9 +46,9 @@ def test_each_layer_takes_the_machine_that_serves_it() -> None:
     assert gradients.began == [([0.5, 0.5, 2.5, 3.0], 4)]
     weights = found.notes["mixing_weights"]
     assert list(weights) == ["first", "second"]
-    assert weights["first"][0] > 0.95
-    assert weights["second"][1] > 0.95
-    assert sum(weights["first"]) == pytest.approx(1)
+    assert weights["first"][3] > 0.95
+    assert weights["second"][5] > 0.95
+    assert sum(weights["first"].values()) == pytest.approx(1)
 
 
 def test_without_a_slope_it_is_the_weighted_average() -> None:

@@ -41,6 +41,7 @@ def build(python: Path | str, tree: Path, kind: str, out: Path) -> Path:
 
 def unpack(sdist: Path, to: Path) -> Path:
     """The folder of the files in a source distribution."""
-    shutil.unpack_archive(sdist, to, filter="data")
+    to.mkdir(parents=True, exist_ok=True)
+    subprocess.run(["tar", "-xzf", sdist, "-C", to], check=True)
     [tree] = to.iterdir()
     return tree

@@ -70,8 +70,10 @@ class Heartbeat:
         limits: Limits,
         on_failure: Callable[[str], None],
     ) -> None:
+        """`watched` may have this rank itself, which is judged for standing still."""
         self._store, self._rank, self._limits, self._on_failure = store, rank, limits, on_failure
-        self._names = dict(watched)
+        self._names = {other: name for other, name in watched.items() if other != rank}
+        self._own_name = {rank: watched[rank]} if rank in watched else {}
         now = time.monotonic()
         self._heard = {other: Heard(b"", now, Report(), now) for other in (rank, *watched)}
         self._incarnations: dict[int, int] = {}
@@ -189,8 +191,7 @@ class Heartbeat:
         if limit is None:
             return None
         setting = f"(cluster.stall_timeout={limit:g})"
-        # Where machines are lost and come back, the server watches itself, too: they cannot end its job.
-        names = self._names | ({self._rank: "rank 0 (server)"} if self.on_loss else {})
+        names = self._names | self._own_name
         stuck = [
             f"{names[rank]} at {heard.report.place} for {now - heard.since:.0f} s"
             for rank, heard in self._stuck(now, names).items()

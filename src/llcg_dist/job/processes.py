@@ -49,7 +49,7 @@ class ProcessHub:
     ) -> None:
         self.cluster, self._audit, self._limits, self._me = cluster, audit, _limits(config), me
         self._goes_on = config.cluster.on_loss == OnLoss.go_on
-        if self._goes_on and cluster.rank:  # a machine's end would not be the job's: the server watches itself
+        if self._goes_on and cluster.rank:  # its end is not the job's: the server watches itself
             self._limits = replace(self._limits, stall=None)
         self.evaluation_process = evaluation_process
         self.device = use_device(config.cluster.device)
@@ -71,6 +71,8 @@ class ProcessHub:
     def watch(self, names: dict[int, str]) -> None:
         """From here on none of these ranks may be silent or stand still; they may load or train as long as it takes."""
         me = self._me  # not this hub: a thread that watches would keep the links of a job that has failed open
+        if self._goes_on and self.rank == 0:  # itself, too: machines cannot end its job
+            names = {0: str(me), **names}
         self.cluster.watch(names, self._limits, lambda message: interrupt(message, me), me.supervisor.beat)
 
     def send(self, content: dict[str, Any], rank: int) -> None:

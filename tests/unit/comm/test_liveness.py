@@ -34,8 +34,8 @@ class DictStore:
 class Watch:
     """The server's heartbeat at chosen moments, without its threads."""
 
-    def __init__(self, rank: int = 0, limits: Limits = LIMITS) -> None:
-        self.heartbeat = Heartbeat(DictStore(), rank, NAMES if rank == 0 else {0: "rank 0 (server)"}, limits, print)
+    def __init__(self, rank: int = 0, limits: Limits = LIMITS, names: dict[int, str] = NAMES) -> None:
+        self.heartbeat = Heartbeat(DictStore(), rank, names if rank == 0 else {0: "rank 0 (server)"}, limits, print)
         self.beats = 0
         self.start = time.monotonic()
 
@@ -66,8 +66,7 @@ def test_a_rank_that_beats_and_stays_where_it_is() -> None:
 
 
 def test_a_server_whose_machines_may_be_lost_watches_itself() -> None:
-    watch = Watch()
-    watch.heartbeat.on_loss = lambda rank, why: None
+    watch = Watch(names={0: "rank 0 (server)", **NAMES})
     for second in range(0, 40, 5):
         watch.hears(second, rank0=WORKS, rank1=WAITS, rank2=Report(second, False, "round 2"))
         found = watch.says(second)

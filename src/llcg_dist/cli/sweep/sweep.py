@@ -73,6 +73,9 @@ def _sweep(overrides: list[str]) -> int:
     parsed = _parse(overrides)
     require_one_choice(overrides)
     require_swept_once(parsed)
+    replaced = replaced_by_axes(parsed)
+    overrides = [override for index, override in enumerate(overrides) if index not in replaced]
+    parsed = [override for index, override in enumerate(parsed) if index not in replaced]
     fixed = [f"{o.get_key_element()}={o.get_value_element_as_str()}" for o in parsed if not o.is_sweep_override()]
     config, sweeper = _compose(overrides, parsed)
     sweep_dir = Path(config.hydra.sweep.dir)
@@ -151,11 +154,22 @@ def _check_overrides(overrides: list[str]) -> None:
             raise UserError(f"{override}: the plugin is not installed; pip install 'llcg_dist[{extra}]'")
 
 
+def _key(override: Any) -> str:
+    return str(override.get_key_element()).lstrip("+~")
+
+
+def replaced_by_axes(parsed: Sequence[Any]) -> set[int]:
+    """The places of values whose key is swept later: that takes their place, as a later value would. Optuna would take
+    the key for fixed, and the names of jobs would leave it out."""
+    last = {_key(override): place for place, override in enumerate(parsed) if override.is_sweep_override()}
+    return {place for place, override in enumerate(parsed) if place < last.get(_key(override), place)}
+
+
 def require_swept_once(parsed: Sequence[Any]) -> None:
     """Raises UserError for a key that is swept and then given again: Hydra would leave out its jobs without a word."""
     last: dict[str, Any] = {}
     for override in parsed:
-        key = override.get_key_element().lstrip("+~")
+        key = _key(override)
         earlier = last.get(key, override)
         last[key] = override
         if earlier.is_sweep_override() and earlier.input_line != override.input_line:

@@ -9,7 +9,14 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import OmegaConf
 
 from llcg_dist.cli.sweep.job import JobOutcome
-from llcg_dist.cli.sweep.sweep import _run, _sweep, drop_overridden_params, require_swept_once, sweep_name
+from llcg_dist.cli.sweep.sweep import (
+    _run,
+    _sweep,
+    drop_overridden_params,
+    replaced_by_axes,
+    require_swept_once,
+    sweep_name,
+)
 from llcg_dist.errors import UserError
 
 
@@ -61,8 +68,19 @@ def test_jobs_that_would_be_left_out_without_a_word(
     assert line in str(error.value)
 
 
-def test_a_later_value_takes_the_place_of_an_earlier_one_that_is_not_swept() -> None:
-    require_swept_once(OverridesParser.create().parse_overrides(["seed=1", "seed=2", "seed=3,4", "algorithm.K=2,4"]))
+def test_a_later_axis_takes_the_place_of_an_earlier_value() -> None:
+    overrides = ["seed=1", "seed=2", "+seed=3,4", "algorithm.K=2,4", "num_rounds=3", "num_rounds=4"]
+    parsed = OverridesParser.create().parse_overrides(overrides)
+    require_swept_once(parsed)
+    assert replaced_by_axes(parsed) == {0, 1}
+
+
+@pytest.mark.parametrize("sweeper", [[], ["hydra/sweeper=optuna", "hydra.sweeper.n_trials=4"]])
+def test_jobs_of_such_a_sweep_vary(sweeper: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    job = ["experiment=tiny", "cluster.backend=loopback", "num_rounds=1", "algorithm.K=1"]
+    assert _sweep([*job, *sweeper, "seed=9", "seed=1,2"]) == 0
+    assert {path.parent.name for path in (tmp_path / "runs").rglob("summary.json")} == {"seed=1", "seed=2"}
 
 
 @pytest.mark.parametrize(

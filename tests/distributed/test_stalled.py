@@ -35,7 +35,7 @@ STUCK = [
             (2, True, []),
             (0, True, ["evaluate.process=on"]),
             (0, False, ["evaluate.process=off", GO_ON]),
-            (0, True, ["evaluate.process=on", GO_ON]),
+            (0, True, ["evaluate.process=off", GO_ON, "cluster.timeout=10"]),
         ]
     ),
 ]

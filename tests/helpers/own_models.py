@@ -233,16 +233,22 @@ class Centred(nn.Module):
 
 
 class CentredAnew(Centred):
-    """Puts a new tensor in the buffer's place every time; of another shape where it `grows`."""
+    """Puts a new tensor in the buffer's place every time; of another shape where it `grows`, the first one where it is
+    `late`."""
 
-    def __init__(self, in_channels: int, out_channels: int, grows: bool = False) -> None:
+    def __init__(self, in_channels: int, out_channels: int, grows: bool = False, late: bool = False) -> None:
         super().__init__(in_channels, out_channels)
-        self._grows = grows
+        self._grows, self._zeros = grows, torch.zeros(in_channels)
+        if late:
+            self.register_buffer("center", None)
 
     def keep(self, center: Tensor) -> None:
         self.center = torch.cat([center, center[:1]]) if self._grows else center
 
     def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
         if self.training:
-            self.keep(0.9 * self.center[: x.shape[1]] + 0.1 * x.mean(dim=0))
-        return self.conv(x - self.center[: x.shape[1]], edge_index)
+            self.keep(0.9 * self._known(x) + 0.1 * x.mean(dim=0))
+        return self.conv(x - self._known(x), edge_index)
+
+    def _known(self, x: Tensor) -> Tensor:
+        return self._zeros if self.center is None else self.center[: x.shape[1]]

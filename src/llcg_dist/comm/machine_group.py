@@ -11,7 +11,7 @@ from torch import Tensor
 from llcg_dist.comm.frame import SEAL_BYTES, Label
 from llcg_dist.comm.ledger import Kind
 from llcg_dist.comm.session import Session
-from llcg_dist.errors import PeerLostError, first_line
+from llcg_dist.errors import PeerLostError, PeerTimeoutError, first_line
 
 
 class Home(Protocol):
@@ -49,6 +49,8 @@ class MachineGroup:
         """In the thread that waits for the server's link: there is one of its own for every rank with a link."""
         try:
             self._home.wait((0, work))
+        except PeerTimeoutError:  # it names who is silent
+            raise
         except PeerLostError as error:
             raise PeerLostError(
                 f"lost the connection to another machine: {first_line(error.__cause__ or error)}"

@@ -6,6 +6,7 @@ import re
 import signal
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import Protocol
 
@@ -145,11 +146,14 @@ def interrupt(message: str, me: Rank) -> None:
     """
     _silence_messages.append(message)
     signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGUSR1)
-    if not _main_thread_heard.wait(_REACTION_SECONDS):
-        told = f"{me}: {message}"
-        code = fail(told, exit_code=1)
-        me.record_failure(told)
-        os._exit(code)
+    end = time.monotonic() + _REACTION_SECONDS
+    while not _main_thread_heard.wait(1.0):
+        me.supervisor.beat()  # which would take it for silent, and kill it before it has said why
+        if time.monotonic() > end:
+            told = f"{me}: {message}"
+            code = fail(told, exit_code=1)
+            me.record_failure(told)
+            os._exit(code)
 
 
 def die_with_launcher() -> None:

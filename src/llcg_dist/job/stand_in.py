@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 import numpy as np
-from torch import Tensor
 
 from llcg_dist.algorithms.registry import build_algorithm
 from llcg_dist.comm.messages import Message, Trained
@@ -25,15 +24,16 @@ class StandIn:
 
     def __init__(self, run: OpenRun, start: Start) -> None:
         self._run, self._start = run, start
-        self._trainers: dict[int, tuple[Trainer, dict[str, Tensor]]] = {}
+        self._trainers: dict[int, Trainer] = {}
+        algorithm, model = run.config.algorithm, run.config.model
+        self._builds_anew = bool(model.target or algorithm.target)
+        """Models and methods of the user's own may remember anything."""
 
     def __call__(self, part: int, request: Message, absent: int) -> Message:
         """The model that the steps lead to from the request's, where so many parts are stood in for."""
-        if part not in self._trainers or self._run.algorithm.overrides("state_dict"):
-            trainer = self._trainer(part)
-            self._trainers[part] = trainer, trainer.buffers()
-        (trainer, first_buffers), steps = self._trainers[part], self._start.local_steps(self._run.algorithm, part)
-        trainer.load_buffers(first_buffers)
+        if part not in self._trainers or self._builds_anew:
+            self._trainers[part] = self._trainer(part)
+        trainer, steps = self._trainers[part], self._start.local_steps(self._run.algorithm, part)
         trainer.run_steps(request.vector, request.round, max(1, steps[request.round - 1] // absent))
         return Trained(request.round, trainer.theta(), part=part)
 

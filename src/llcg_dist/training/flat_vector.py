@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from llcg_dist.data.upload import upload
 from llcg_dist.errors import UserError
 
-Place = tuple[nn.Module, str, Tensor]
+Place = tuple[nn.Module, str, Tensor | None]
 """A module, the name of a buffer in it, and the buffer."""
 
 
@@ -46,10 +46,14 @@ def load_flat(model: nn.Module, flat: Tensor) -> None:
 
 
 def buffers_in_vector(model: nn.Module) -> list[Place]:
-    """Where the buffers that are in the flat vector belong."""
+    """Where the buffers that are in the flat vector belong, and those that have no value yet and would be in it."""
     in_vector = {id(tensor) for tensor in _floating_point_tensors(model, keep_vars=True).values()}
-    buffers = ((module, key, buffer) for module in model.modules() for key, buffer in module._buffers.items())
-    return [(module, key, buffer) for module, key, buffer in buffers if buffer is not None and id(buffer) in in_vector]
+    return [
+        (module, key, buffer)
+        for module in model.modules()
+        for key, buffer in module._buffers.items()
+        if (key not in module._non_persistent_buffers_set if buffer is None else id(buffer) in in_vector)
+    ]
 
 
 def keep_in_vector(places: Sequence[Place]) -> None:
@@ -57,11 +61,11 @@ def keep_in_vector(places: Sequence[Place]) -> None:
     again: the vector would go on with the old ones."""
     for module, key, buffer in places:
         found = module._buffers[key]
-        if found is buffer:
+        if found is buffer or (buffer is None and found is not None and not found.is_floating_point()):
             continue
-        if found is None or found.shape != buffer.shape:
-            shape = "None" if found is None else list(found.shape)
-            rule = f"its forward made {shape} of the buffer {key} {list(buffer.shape)}, whose values are sent"
+        if buffer is None or found is None or found.shape != buffer.shape:
+            was, became = ("None" if tensor is None else str(list(tensor.shape)) for tensor in (buffer, found))
+            rule = f"its forward made {became} of the buffer {key}, which was {was} and is sent with the model"
             raise UserError(f"{type(module).__name__}: {rule}; keep its shape, or register it with persistent=False")
         buffer.copy_(found.detach())
         module._buffers[key] = buffer

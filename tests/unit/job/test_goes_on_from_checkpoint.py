@@ -103,10 +103,11 @@ def test_a_buffer_that_forward_replaces_is_in_the_model_that_is_sent(tmp_path: P
     assert_undisturbed(on_loopback(tmp_path, "halved", *job, f"{target}.CentredAnew"), whole)
 
 
-def test_a_buffer_of_the_vector_that_changes_its_shape_is_refused(tmp_path: Path) -> None:
-    job = [*TINY, "model=own", "model.layers=1", "model.options.grows=true"]
+@pytest.mark.parametrize(("option", "was"), [("grows", r"\[\d+\]"), ("late", "None")])
+def test_a_buffer_that_the_vector_has_no_place_for_is_refused(tmp_path: Path, option: str, was: str) -> None:
+    job = [*TINY, "model=own", "model.layers=1", f"model.options.{option}=true"]
     job.append("model.target=tests.helpers.own_models.CentredAnew")
-    with pytest.raises(UserError, match=r"CentredAnew: its forward made \[\d+\] of the buffer center \[\d+\]"):
+    with pytest.raises(UserError, match=rf"its forward made \[\d+\] of the buffer center, which was {was} and is sent"):
         on_loopback(tmp_path, "run", *job)
 
 

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from llcg_dist.config.schema import Config, Verify
+from llcg_dist.data import partition
 from llcg_dist.data.derived import DataAccess, halo_bytes, halo_nodes, read_halo, read_topology
 from llcg_dist.data.partition import ensure_store
 from llcg_dist.data.store import read_shard, write_arrays
@@ -108,3 +109,12 @@ def test_a_topology_that_leads_out_of_its_arrays(
     write_arrays(tmp_path / "topology", arrays, "store-1")
     with pytest.raises(UserError, match=f"topology: {rule}"):
         read_topology(tmp_path, "store-1", Verify.full)
+
+
+@pytest.mark.parametrize("access", list(DataAccess))
+def test_what_is_there_needs_no_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, access: DataAccess) -> None:
+    """Nor a folder that may be written to."""
+    config = store_settings(tmp_path, "random")
+    built = ensure_store(config, access=access)
+    monkeypatch.setattr(partition, "_lock", None)
+    assert ensure_store(config, access=access) == built

@@ -13,7 +13,6 @@ from llcg_dist.config.datasets import SyntheticConfig
 from llcg_dist.config.model import ModelConfig
 from llcg_dist.data import partition
 from llcg_dist.data.atomic_files import write_json
-from llcg_dist.data.derived import DataAccess
 from llcg_dist.data.graph import TRAIN
 from llcg_dist.data.partition import ensure_store, store_path
 from llcg_dist.data.store import parts_on_disk, read_shard
@@ -241,12 +240,3 @@ def test_stores_of_version_1_are_found(overrides: list[str], name: str) -> None:
     """A setting that was added since has no part in the name unless it is used."""
     assert store_path(load_config(overrides)).name == name
     assert store_path(load_config([*overrides, "dataset.label_noise=0.1"])).name != name
-
-
-@pytest.mark.parametrize("access", list(DataAccess))
-def test_what_is_there_needs_no_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, access: DataAccess) -> None:
-    """Nor a folder that may be written to."""
-    config = store_settings(tmp_path, "random")
-    built = ensure_store(config, access=access)
-    monkeypatch.setattr(partition, "_lock", None)
-    assert ensure_store(config, access=access) == built

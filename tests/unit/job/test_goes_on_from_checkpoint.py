@@ -93,7 +93,7 @@ def test_a_buffer_that_forward_replaces_is_in_the_model_that_is_sent(tmp_path: P
     """As torch's own documentation has it: self.center = ... in place of self.center.copy_(...)."""
     job, target = (
         [*TINY, "num_rounds=6", "algorithm.S=2", "model=own", "model.layers=1"],
-        "model.target=tests.helpers.own_models",
+        "model.target=tests.helpers.own_buffers",
     )
     in_place = on_loopback(tmp_path, "in_place", *job, f"{target}.Centred")
     whole = on_loopback(tmp_path, "whole", *job, f"{target}.CentredAnew")
@@ -106,7 +106,7 @@ def test_a_buffer_that_forward_replaces_is_in_the_model_that_is_sent(tmp_path: P
 @pytest.mark.parametrize(("option", "was"), [("grows", r"\[\d+\]"), ("late", "None")])
 def test_a_buffer_that_the_vector_has_no_place_for_is_refused(tmp_path: Path, option: str, was: str) -> None:
     job = [*TINY, "model=own", "model.layers=1", f"model.options.{option}=true"]
-    job.append("model.target=tests.helpers.own_models.CentredAnew")
+    job.append("model.target=tests.helpers.own_buffers.CentredAnew")
     with pytest.raises(UserError, match=rf"its forward made \[\d+\] of the buffer center, which was {was} and is sent"):
         on_loopback(tmp_path, "run", *job)
 

@@ -42,7 +42,7 @@ lint: setup  ## ruff (rules and format) and mypy
 SIDE_BY_SIDE := $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder
 ALONE := $(BIN)/pytest
 
-test: lint  ## the gate: lint, types, unit tests and real multi-process tests (about eighteen minutes on two cores)
+test: lint  ## the gate: lint, types, unit tests and real multi-process tests (thirteen to eighteen minutes on two cores)
 	$(SIDE_BY_SIDE) -m "not (full or alone or performance)" tests
 	$(ALONE) -m "(alone or performance) and not full" tests
 

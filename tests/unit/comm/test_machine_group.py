@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from functools import partial
 from itertools import combinations
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from torch import Tensor
 from llcg_dist.comm.frame import SEAL_BYTES, SealError
 from llcg_dist.comm.machine_group import MachineGroup
 from llcg_dist.comm.session import Session, new_salt
+from llcg_dist.errors import PeerLostError, PeerTimeoutError
 from tests.helpers.gloo_threads import LIMIT, at_once, gloo_members
 from tests.helpers.sessions import SCOPE
 
@@ -100,3 +102,22 @@ def test_a_row_that_is_changed_on_its_way_names_its_sender(members: list[Any]) -
         "a message from rank 1 (part 0) is refused: it was not sealed with this job's key, or was changed or cut short"
     )
     assert str(found[2]) == line
+
+
+@pytest.mark.parametrize(
+    ("raised", "line"),
+    [
+        (PeerLostError("lost the connection to rank 0: closed"), "^lost the connection to another machine: "),
+        (PeerTimeoutError("nothing heard from rank 2"), "^nothing heard from rank 2$"),
+    ],
+)
+def test_who_is_blamed_where_an_exchange_ends(raised: PeerLostError, line: str) -> None:
+    """The link that waits is the server's, which has nothing to do with it."""
+
+    class LosesAnother(Home):
+        def wait(self, *works: tuple[int, Any]) -> None:
+            raise raised
+
+    group: Any = SimpleNamespace(alltoall_base=lambda *_: None)
+    with pytest.raises(type(raised), match=line):
+        MachineGroup(LosesAnother(1), group, {}).all_to_all(torch.zeros(2, 2), [1, 1], [1, 1])

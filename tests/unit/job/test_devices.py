@@ -1,10 +1,12 @@
 """What a rank computes on, with how many threads, forked or not."""
 
+from pathlib import Path
+
 import pytest
 
 from llcg_dist.comm.rendezvous import choose_backend
 from llcg_dist.errors import UserError
-from llcg_dist.job import devices
+from llcg_dist.job import devices, handshake, open_run
 from llcg_dist.job.devices import (
     choose_device,
     evaluation_device,
@@ -14,6 +16,7 @@ from llcg_dist.job.devices import (
     server_threads,
     threads_per_rank,
 )
+from tests.helpers.training import TINY, on_loopback
 
 
 @pytest.mark.parametrize(
@@ -164,3 +167,15 @@ def test_models_are_evaluated_on_the_servers_gpu_where_two_states_fit(
     device: str, scratch: str | None, size: int, expected: str
 ) -> None:
     assert evaluation_device(device, scratch, size, free_bytes=100) == expected
+
+
+@pytest.mark.parametrize(("method", "places"), [("psgd_pa", 2), ("llcg", 3)])
+def test_the_server_keeps_features_only_where_it_draws(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str, places: int
+) -> None:
+    """Beside two machines. On a GPU they would take memory for nothing, or not fit."""
+    placed = []
+    for module in (open_run, handshake):
+        monkeypatch.setattr(module, "place_features", lambda *arguments: placed.append(arguments))
+    on_loopback(tmp_path, "run", *TINY, f"algorithm={method}", "num_rounds=1")
+    assert len(placed) == places

@@ -90,11 +90,17 @@ def test_a_machine_without_a_sign_of_life_is_replaced(tmp_path: Path) -> None:
     assert outcome(tmp_path, body)[:2] == (0, ["worker0", "worker1"])
 
 
-def test_a_server_without_a_sign_of_life_ends_the_job(tmp_path: Path) -> None:
-    """Machines whose server is silent begin anew and give up, one after the other, and nobody would end it."""
-    code, found, err = outcome(tmp_path, "link.serves()\n    os.kill(os.getpid(), signal.SIGSTOP)")
+def test_a_server_without_a_sign_of_life_ends_the_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Machines whose server is silent begin anew and give up, one after the other, and nobody would end it. The
+    launcher, which may be another host's, reads why."""
+    (tmp_path / "told").mkdir()
+    (tmp_path / "workers").mkdir()
+    monkeypatch.setenv("TORCHELASTIC_ERROR_FILE", str(tmp_path / "told" / "error.json"))
+    code, found, err = outcome(tmp_path / "workers", "link.serves()\n    os.kill(os.getpid(), signal.SIGSTOP)")
     assert (code, found) == (1, ["worker0"])
-    assert "rank 0 (server): gave no sign of life for 1.5 s (cluster.timeout=1.5)" in err
+    why = "rank 0 (server): gave no sign of life for 1.5 s (cluster.timeout=1.5)"
+    assert why in err
+    assert why in (tmp_path / "told" / "error.json").read_text()
 
 
 def test_a_server_whose_run_is_over_may_take_its_time(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Runs are grouped by every setting that differs, but for the seed and for places."""
 
+import json
 import os
 from pathlib import Path
 
@@ -86,6 +87,17 @@ def test_a_seed_that_was_run_again_counts_once(tmp_path: Path) -> None:
     page, _ = write_report([tmp_path])
     assert "3 runs of llcg" in page.read_text()
     assert "the newest run counts; in no mean: 1." in page.read_text()
+
+
+def test_the_newest_run_is_the_one_that_was_started_last(tmp_path: Path) -> None:
+    """Whichever folder was copied later."""
+    for name, day, copied in (("new", 2, 100), ("old", 1, 200)):
+        write_run(tmp_path / name, [0.5])
+        starts = [{"date": f"2026-01-0{day}T10:00:00+01:00"}]
+        (tmp_path / name / "starts.json").write_text(json.dumps(starts))
+        os.utime(tmp_path / name / "summary.json", (copied, copied))
+    (study,) = studies(find_runs([tmp_path]))
+    assert [run.path.name for run in study.groups[0].runs] == ["new"]
 
 
 def test_methods_of_ones_own_with_the_same_class_name_are_apart(tmp_path: Path) -> None:

@@ -18,8 +18,8 @@ from llcg_dist.training.trainer import Trainer
 class StandIn:
     """Takes a part's local steps: mini-batches of its training nodes with their neighbours in the full graph.
 
-    They share the time that one machine's steps take. Between rounds it remembers nothing (optimiser, method and the
-    model's counters begin anew), so that a run that is resumed or replayed has the same bits.
+    They share the time that one machine's steps take. Between rounds it remembers nothing (the optimiser begins anew,
+    models and methods of the user's own are built anew), so that a run that is resumed or replayed has the same bits.
     """
 
     def __init__(self, run: OpenRun, start: Start) -> None:
